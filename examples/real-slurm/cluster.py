@@ -108,7 +108,7 @@ class Cluster:
     """One Slurm below one folder; its configuration files are written from `settings`."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.absolute()
+        self.folder = folder.resolve()
         self.conf = self.folder / "slurm.conf"
         self.kept = self.folder / "cluster.json"
         self.settings: dict = json.loads(self.kept.read_text()) if self.kept.exists() else {}
@@ -198,13 +198,8 @@ class Cluster:
     def write_conf(self) -> None:
         """Write all configuration files from the settings."""
         s, port = self.settings, self.settings["port_base"]
-        places = {
-            "dir": self.folder,
-            "port": port,
-            "dbd_port": port + 1,
-            "sql_port": port + 2,
-            "first_job": s["first_job"],
-        }
+        places = {"dir": self.folder, "port": port, "dbd_port": port + 1, "sql_port": port + 2}
+        places["first_job"] = s["first_job"]
         numbers = s["numbers"] + s["unreachable"]
         text = SLURM_CONF.format(**places)
         if s["power_save"]:
@@ -215,8 +210,9 @@ class Cluster:
         for k in numbers:
             address = f"NodeHostname=localhost NodeAddr=127.0.0.1 Port={port + 10 + k}"
             text += f"NodeName={node_name(k)} {address} CPUs=1 RealMemory=100\n"
-        private = {name: value for name, value in s["set"].items() if name == "PrivateData"}
-        accounting = SLURMDBD_CONF.format(**places) + "".join(f"{name}={value}\n" for name, value in private.items())
+        accounting = SLURMDBD_CONF.format(**places)
+        if "PrivateData" in s["set"]:
+            accounting += f"PrivateData={s['set']['PrivateData']}\n"
         write_file(self.kept, json.dumps(s, indent=1))
         write_file(self.conf, text)
         write_file(self.folder / "slurmdbd.conf", accounting, mode=0o600)
@@ -273,10 +269,11 @@ class Cluster:
     def start(self, settings: dict) -> None:
         """Start all parts; if one fails, end those that were started."""
         check_machine(settings["user"])
-        if closed := [path for path in (self.folder, *self.folder.parents) if not path.stat().st_mode & 0o001]:
-            raise ClusterError(
-                f"{settings['user']}, whose jobs run, may not enter {closed[-1]}: chmod o+x {closed[-1]}"
-            )
+        if re.search(r"[^\w./+-]", str(self.folder)) or len(str(self.folder)) > 80:
+            raise ClusterError(f"{self.folder}: give a path of at most 80 characters: letters, digits, and any of ._+-")
+        for path in (self.folder, *self.folder.parents):
+            if not path.stat().st_mode & 0o001:
+                raise ClusterError(f"{settings['user']}, whose jobs run, may not enter {path}: chmod o+x {path}")
         if not self.settings and any(path.name != "lock" for path in self.folder.iterdir()):
             raise ClusterError(f"{self.folder} holds files of something else; give a folder that is new or empty")
         if self.processes():

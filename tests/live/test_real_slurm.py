@@ -74,6 +74,23 @@ def test_a_folder_that_the_jobs_user_may_not_enter_is_refused(own_slurm):
     assert f"batchu, whose jobs run, may not enter {own_slurm.folder}: chmod o+x" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["my cluster", "x" * 81])
+def test_a_path_that_slurm_or_a_socket_could_not_have_is_refused(own_slurm, name):
+    own_slurm.folder.joinpath(name).mkdir()
+    line = [sys.executable, SCRIPT, "start", "--dir", own_slurm.folder / name, "--nodes=1"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "give a path of at most 80 characters" in done.stderr
+
+
+def test_stop_finds_a_cluster_by_another_path_to_its_folder(own_slurm, tmp_path):
+    own_slurm.start(1)
+    (tmp_path / "link").symlink_to(own_slurm.folder)
+    line = [sys.executable, SCRIPT, "stop", "--dir", tmp_path / "link"]
+    assert subprocess.run(line, capture_output=True, timeout=60).returncode == 0
+    assert own_slurm.cluster.processes() == {}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
