@@ -44,6 +44,7 @@ BEGUN_FIRST = (
     "test_docs.py",
     "test_docs_site.py",
     "test_page_in_browser.py",
+    "test_real_slurm.py",
     "test_published_decisions_by_milp.py",
     "test_dask_cluster.py",
     "test_killed_sweeps.py",

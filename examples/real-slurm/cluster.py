@@ -28,7 +28,12 @@ SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
 MARK = (
     "BFREPLAY_REAL_SLURM"  # in the environment of each daemon and its children: the folder, by which `stop` finds them
 )
-DATABASE = ("--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--innodb-flush-log-at-trx-commit=2")
+DATABASE = (
+    "--user=mysql",
+    "--innodb-buffer-pool-size=64M",
+    "--performance-schema=OFF",
+    "--innodb-flush-log-at-trx-commit=2",
+)
 
 SLURM_CONF = """\
 ClusterName=real
@@ -103,7 +108,7 @@ class Cluster:
     """One Slurm below one folder; its configuration files are written from `settings`."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.absolute()
+        self.folder = folder.resolve()
         self.conf = self.folder / "slurm.conf"
         self.kept = self.folder / "cluster.json"
         self.settings: dict = json.loads(self.kept.read_text()) if self.kept.exists() else {}
@@ -116,21 +121,12 @@ class Cluster:
 
     # -- processes -----------------------------------------------------------------------------------------------------
 
-    def spawn(self, part: str, *command: str, user: str | None = None) -> None:
+    def spawn(self, part: str, *command: str) -> None:
         """Start a daemon in a session of its own, so that it outlives the starter."""
+        env = {**self.env, MARK: str(self.folder)}
         with (self.folder / "log" / f"{part}.out").open("ab") as out:
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env={**self.env, MARK: str(self.folder)},
-                cwd=self.folder,
-                start_new_session=True,
-                user=user,
-                group=user and pwd.getpwnam(user).pw_gid,
-                extra_groups=[] if user else None,
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+            subprocess.Popen(command, env=env, cwd=self.folder, start_new_session=True, **streams)
 
     def processes(self) -> dict[int, str]:
         """Return the processes of this cluster: the name of a daemon, or "job" for what runs below one."""
@@ -202,13 +198,8 @@ class Cluster:
     def write_conf(self) -> None:
         """Write all configuration files from the settings."""
         s, port = self.settings, self.settings["port_base"]
-        places = {
-            "dir": self.folder,
-            "port": port,
-            "dbd_port": port + 1,
-            "sql_port": port + 2,
-            "first_job": s["first_job"],
-        }
+        places = {"dir": self.folder, "port": port, "dbd_port": port + 1, "sql_port": port + 2}
+        places["first_job"] = s["first_job"]
         numbers = s["numbers"] + s["unreachable"]
         text = SLURM_CONF.format(**places)
         if s["power_save"]:
@@ -219,8 +210,9 @@ class Cluster:
         for k in numbers:
             address = f"NodeHostname=localhost NodeAddr=127.0.0.1 Port={port + 10 + k}"
             text += f"NodeName={node_name(k)} {address} CPUs=1 RealMemory=100\n"
-        private = {name: value for name, value in s["set"].items() if name == "PrivateData"}
-        accounting = SLURMDBD_CONF.format(**places) + "".join(f"{name}={value}\n" for name, value in private.items())
+        accounting = SLURMDBD_CONF.format(**places)
+        if "PrivateData" in s["set"]:
+            accounting += f"PrivateData={s['set']['PrivateData']}\n"
         write_file(self.kept, json.dumps(s, indent=1))
         write_file(self.conf, text)
         write_file(self.folder / "slurmdbd.conf", accounting, mode=0o600)
@@ -250,7 +242,7 @@ class Cluster:
             (data / "complete").touch()
         files = (f"--datadir={data}", f"--socket={data}/my.sock", f"--pid-file={data}/mariadbd.pid")
         places = (*files, f"--port={port}", "--bind-address=127.0.0.1")
-        self.spawn("mariadbd", "mariadbd", "--no-defaults", *places, *DATABASE, user="mysql")
+        self.spawn("mariadbd", "mariadbd", "--no-defaults", *places, *DATABASE)
         self.wait("the database answers", lambda: answers(port), 60)
         self.spawn("slurmdbd", "slurmdbd", "-D")
         self.wait("slurmdbd answers", lambda: self.ask("sacctmgr", "-n", "show", "tres", check=False), 60)
@@ -277,6 +269,11 @@ class Cluster:
     def start(self, settings: dict) -> None:
         """Start all parts; if one fails, end those that were started."""
         check_machine(settings["user"])
+        if re.search(r"[^\w./+-]", str(self.folder)) or len(str(self.folder)) > 80:
+            raise ClusterError(f"{self.folder}: give a path of at most 80 characters: letters, digits, and any of ._+-")
+        for path in (self.folder, *self.folder.parents):
+            if not path.stat().st_mode & 0o001:
+                raise ClusterError(f"{settings['user']}, whose jobs run, may not enter {path}: chmod o+x {path}")
         if not self.settings and any(path.name != "lock" for path in self.folder.iterdir()):
             raise ClusterError(f"{self.folder} holds files of something else; give a folder that is new or empty")
         if self.processes():
@@ -406,6 +403,10 @@ def perform(cluster: Cluster, options: argparse.Namespace) -> None:
     """Carry out one command."""
     match options.command:
         case "start":
+            if bad := [pair for pair in options.set if "=" not in pair]:
+                raise ClusterError(f"--set {bad[0]}: expected KEY=VALUE, for example MinJobAge=300")
+            if options.nodes < 1 or not 1024 <= options.port_base <= 65_000 - options.nodes - options.unreachable:
+                raise ClusterError("expected at least one node, and a port for each from --port-base (1024 or more) on")
             settings = {
                 "port_base": options.port_base,
                 "numbers": list(range(1, options.nodes + 1)),

@@ -37,8 +37,9 @@ def test_the_jobs_are_of_an_ordinary_user(real_slurm):
     assert f"UserId={real_slurm.cluster.settings['user']}(" in real_slurm.cluster.ask("scontrol", "show", "job", job)
 
 
-def test_a_load_notes_each_operation_and_its_accounting_is_read(real_slurm, tmp_path):
-    line = [sys.executable, SCRIPT.with_name("load.py"), "oversubscribed", "--minutes=0.5", "--dir", real_slurm.folder]
+def test_a_load_notes_each_operation_and_its_accounting_is_read(own_slurm, tmp_path):
+    own_slurm.start(12, "--power-save=n11,n12", "--suspend-s=100000")
+    line = [sys.executable, SCRIPT.with_name("load.py"), "oversubscribed", "--minutes=0.5", "--dir", own_slurm.folder]
     line += ["--log", tmp_path / "load.jsonl", "--export", tmp_path / "accounting"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
@@ -64,6 +65,45 @@ def test_a_port_that_is_in_use_is_named(real_slurm, own_slurm):
     done = own_slurm.run("start", f"--port-base={real_slurm.port_base}")
     assert done.returncode == 1
     assert f"port {real_slurm.port_base} of 127.0.0.1 is in use; give another --port-base" in done.stderr
+
+
+def test_a_folder_that_the_jobs_user_may_not_enter_is_refused(own_slurm):
+    own_slurm.folder.chmod(0o700)
+    done = own_slurm.run("start", "--nodes=1")
+    assert done.returncode == 1
+    assert f"batchu, whose jobs run, may not enter {own_slurm.folder}: chmod o+x" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["my cluster", "x" * 81])
+def test_a_path_that_slurm_or_a_socket_could_not_have_is_refused(own_slurm, name):
+    own_slurm.folder.joinpath(name).mkdir()
+    line = [sys.executable, SCRIPT, "start", "--dir", own_slurm.folder / name, "--nodes=1"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "give a path of at most 80 characters" in done.stderr
+
+
+def test_stop_finds_a_cluster_by_another_path_to_its_folder(own_slurm, tmp_path):
+    own_slurm.start(1)
+    (tmp_path / "link").symlink_to(own_slurm.folder)
+    line = [sys.executable, SCRIPT, "stop", "--dir", tmp_path / "link"]
+    assert subprocess.run(line, capture_output=True, timeout=60).returncode == 0
+    assert own_slurm.cluster.processes() == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "MinJobAge"], "--set MinJobAge: expected KEY=VALUE"),
+        (["--nodes=0"], "expected at least one node"),
+        (["--port-base=65530"], "a port for each"),
+    ],
+)
+def test_options_that_no_slurm_could_have_are_refused(own_slurm, options, message):
+    done = own_slurm.run("start", *options)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert [path.name for path in own_slurm.folder.iterdir()] == ["lock"]
 
 
 def test_a_folder_with_other_files_is_left_alone(own_slurm):
