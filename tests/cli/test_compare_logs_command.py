@@ -37,9 +37,7 @@ def test_a_person_reads_the_agreement_first_then_the_rules(folder):
     result = _compare("logs", folder / "a.csv", folder / "b.csv")
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{compare_logs(folder / 'a.csv', folder / 'b.csv')}\n"
-    assert result.stdout.startswith(
-        "The two logs agree in 99.9 % of node-time on which nodes are idle, planned"
-    )
+    assert result.stdout.startswith("The two logs agree in 99.9 % of node-time on which nodes are idle, planned")
     for words in ("polling", "planned", "Longest span of each rule", "10 min", str(folder / "b.csv")):
         assert words in result.stdout
 
