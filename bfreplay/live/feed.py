@@ -8,6 +8,7 @@ from time import monotonic_ns
 from typing import NamedTuple, Protocol
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.ingest.occupancy.inventory import NEVER_USED
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.snapshots.changes import StateChanges
 from bfreplay.datasets.snapshots.readings import Snapshot
@@ -25,6 +26,8 @@ PRIVATE = "jobs of other users cannot be seen: changes have the times of Slurm's
 _SMALLEST_STEP_US = US // 2
 """A clock that differs from the steady one by less is not said to be set."""
 _SHORTEST_GAP_US = 10 * US
+_ACCOUNTED_AFTER_US = 60 * US
+"""Time after which a job that has started is surely in accounting."""
 
 
 class Portion(NamedTuple):
@@ -207,7 +210,9 @@ class PolledStates:
             words = (
                 "nobody polled; the states are those of accounting, which knows neither planned nor completing nodes"
             )
-            words = "; ".join([words, *(str(warning) for warning in log.metadata.log_warnings.warnings)])
+            # a node without a job was seen before and after: nobody doubts that it is there
+            doubts = (warning for warning in log.metadata.log_warnings.warnings if warning.sentence != NEVER_USED)
+            words = "; ".join([words, *map(str, doubts)])
         span = Span(kind=GAP, start=iso_utc(start_us), end=iso_utc(end_us), words=words, is_filled=log is not None)
         self.spans.append(span)
         now_states = {**states, **{node: state for _, node, state in rows}}
@@ -238,8 +243,14 @@ def _hides_jobs(
 ) -> bool:
     """Return whether most nodes that were busy before or after a gap are free in accounting: it hides others' jobs."""
     first = dict(zip(log.nodes, log.first_states().tolist(), strict=True))
+    young_us = snapshot.time_us - _ACCOUNTED_AFTER_US
+    young = {node for job in snapshot.jobs or () if (job.start_us or young_us) >= young_us for node in job.nodes}
     at_start = [first.get(node) for node, state in seen.items() if state == NodeState.BUSY]
-    at_end = [accounted.get(node) for node, reading in snapshot.nodes.items() if reading.state == NodeState.BUSY]
+    at_end = [
+        accounted.get(node)
+        for node, reading in snapshot.nodes.items()
+        if reading.state == NodeState.BUSY and node not in young
+    ]
     busy = [*at_start, *at_end]
     n_free = busy.count(NodeState.IDLE)
     return n_free > 1 and n_free > len(busy) / 2  # one may have become free in the hold-back

@@ -30,6 +30,8 @@ from bfreplay.runs import ReplaySession
 STATUS_FILE, SESSION = "status.json", "session"
 _NEVER = "1000d"
 _RESUMED_ROWS = 100_000
+_STALE_S = 10.0
+"""Age of a first answer that no log begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,17 @@ class Follower:
         self._stack.callback(lock.release)
 
     def _begin(self, cluster: str | None) -> None:
-        beginning = self._feed.begin()
-        states = np.array(beginning.states, np.int8)
-        log = NodeEvents.to_come(beginning.nodes, beginning.start_us, initial_state=states)
-        self._session = self._stack.enter_context(self._open(log, SESSION, overwrite=True))
+        for is_last in (False, True):
+            begin_s = monotonic()
+            beginning = self._feed.begin()
+            states = np.array(beginning.states, np.int8)
+            log = NodeEvents.to_come(beginning.nodes, beginning.start_us, initial_state=states)
+            session = self._open(log, SESSION, overwrite=True)
+            if is_last or monotonic() - begin_s < _STALE_S:
+                break
+            with session:  # loops were compiled meanwhile, once: begin with the states of now
+                self._tell("Compiled; following begins now.")
+        self._session = self._stack.enter_context(session)
         metadata = EventsMetadata(cluster=cluster, source_format=f"followed: {self._feed.name}")
         self._journal = Journal.create(self._folder, beginning.nodes, beginning.start_us, metadata)
 

@@ -6,6 +6,7 @@ import pytest
 from scripted import S, ScriptedClock, ScriptedSource, T, accounted_log
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.snapshots.readings import JobReading
 from bfreplay.errors import InputError
 from bfreplay.live import feed as feed_module
 from bfreplay.live.feed import PolledStates
@@ -118,6 +119,18 @@ def test_accounting_that_hides_the_jobs_of_others_is_not_believed(clock):
     assert "shows no jobs on most of the nodes that were busy" in feed.spans[0].words
 
 
+def test_a_job_that_started_just_now_says_nothing_against_accounting(clock):
+    source, feed = begun(clock, a="idle", b="idle", c="idle")
+    source.log = accounted_log(0, 60, {"a": "idle", "b": "idle", "c": "idle"})
+    source.jobs = [JobReading("1", "batch", "RUNNING", T + 50 * S, None, ("a", "b"))]
+    poll(feed, source, 60, a="busy", b="busy", c="idle")
+    assert feed.spans[0].is_filled
+    source.jobs = [JobReading("1", "batch", "RUNNING", T - 50 * S, None, ("a", "b"))]
+    source.log = accounted_log(60, 130, {"a": "idle", "b": "idle", "c": "idle"})
+    poll(feed, source, 130, a="busy", b="busy", c="idle")
+    assert not feed.spans[1].is_filled
+
+
 def test_a_pause_of_three_polls_is_no_gap_and_a_longer_one_is(clock):
     source = ScriptedSource(clock, {"a": "idle"})
     feed = PolledStates(source, clock, poll_s=20.0)
@@ -171,8 +184,6 @@ def test_a_node_that_is_not_listed_any_more_is_unknown_and_a_new_one_appears(clo
 
 
 def test_nodes_lent_by_preemptible_jobs_are_counted(clock):
-    from bfreplay.datasets.snapshots.readings import JobReading
-
     job = JobReading("1", "idle", "RUNNING", T, None, ("a",))
     source = ScriptedSource(
         clock, {"a": "busy", "b": "busy"}, [job, JobReading("2", "batch", "RUNNING", T, None, ("b",))]

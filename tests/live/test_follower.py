@@ -12,6 +12,7 @@ from bfreplay import ElasticJob, TabulatedCurve, load_events, replay_log
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.live import feed as feed_module
+from bfreplay.live import follower as follower_module
 from bfreplay.live.feed import PolledStates
 from bfreplay.live.follower import Follower, FollowSettings
 from bfreplay.live.growing_file import GrowingFile
@@ -199,6 +200,23 @@ def test_nodes_that_appear_are_numbered_last_and_those_that_vanish_are_unknown(t
     assert f"{iso_utc(T + 9 * S)},b,unknown,\n{iso_utc(T + 9 * S)},Z,idle,\n" in text
     replay_log(tmp_path / "live" / "log.csv", jobs(), out=tmp_path / "again", **OPTIONS)
     assert tables(tmp_path / "live" / "run") == tables(tmp_path / "again")
+
+
+def test_a_first_answer_that_is_old_when_the_loops_are_compiled_is_asked_again(tmp_path, clock, monkeypatch):
+    source = ScriptedSource(clock, script_at(1))
+    monkeypatch.setattr(follower_module, "monotonic", lambda: clock.now_s)
+    opened = []
+
+    def open_session(log, *arguments, **options):
+        opened.append(log.window_start_us)
+        clock.now_s += 60 if len(opened) == 1 else 0
+        return real_open_session(log, *arguments, **options)
+
+    real_open_session = follower_module.open_session
+    monkeypatch.setattr(follower_module, "open_session", open_session)
+    with Follower(PolledStates(source, clock, 1.0), tmp_path / "live", jobs(), OPTIONS, SETTINGS) as follower:
+        assert opened == [T, T + 60 * S]
+        assert follower._session.events.window_start_us == T + 60 * S
 
 
 def test_two_followers_of_one_folder_are_one_too_many(tmp_path, clock):
