@@ -61,14 +61,16 @@ class StateChanges:
         self._poll_us = time_us
         self._lends = frozenset(lends)
         self._without_job: frozenset[str] = frozenset()
+        self._made_ready: frozenset[str] = frozenset()
 
     @classmethod
     def of_first(cls, snapshot: Snapshot, lends: Collection[str] = ()) -> StateChanges:
         """Begin with the states of a snapshot."""
         changes = cls({}, snapshot.time_us, lends)
         jobs = _jobs_by_node(snapshot.jobs or ())
+        changes._made_ready = _nodes_made_ready(snapshot.jobs or ())
         for node, reading in sorted(snapshot.nodes.items()):
-            changes.states[node] = changes._state(reading, jobs.get(node, ()), snapshot.time_us)
+            changes.states[node] = changes._state(node, reading, jobs.get(node, ()), snapshot.time_us)
             changes._row_us[node] = snapshot.time_us
         return changes
 
@@ -85,6 +87,7 @@ class StateChanges:
         if now_us <= self._poll_us:
             return []
         jobs = _jobs_by_node(snapshot.jobs or ())
+        self._made_ready = _nodes_made_ready(snapshot.jobs or ())
         rows: list[StateRow] = []
         for node, reading in snapshot.nodes.items():
             changes = self._changes(node, reading, jobs.get(node, ()), now_us)
@@ -108,11 +111,18 @@ class StateChanges:
             self.states[node], self._row_us[node] = NodeState.UNKNOWN, time_us
         return [(time_us, node, NodeState.UNKNOWN) for node in lost]
 
-    def _state(self, reading: NodeReading, jobs: Sequence[JobReading], now_us: int) -> NodeState:
-        """Return the state of a node; one that is busy with lending jobs alone is as if it had no jobs."""
-        if reading.state != NodeState.BUSY or not self._lends:
+    def _state(self, node: str, reading: NodeReading, jobs: Sequence[JobReading], now_us: int) -> NodeState:
+        """Return the state of a node; one that is busy with lending jobs alone is as if it had no jobs.
+
+        One that is made ready for a job, which has not started, is planned.
+        """
+        if reading.state != NodeState.BUSY:
             return reading.state
         running = [job for job in jobs if job.end_us is None or job.end_us > now_us]
+        if node in self._made_ready and not running:
+            return NodeState.PLANNED
+        if not self._lends:
+            return reading.state
         lends = bool(running) and all(job.partition in self._lends for job in running)
         return reading.without_jobs if lends else reading.state
 
@@ -120,7 +130,7 @@ class StateChanges:
         self, node: str, reading: NodeReading, jobs: Sequence[JobReading], now_us: int
     ) -> list[tuple[int, NodeState]]:
         """Return the times and states since the last row of a node; consecutive ones may be equal."""
-        old, state = self.states.get(node), self._state(reading, jobs, now_us)
+        old, state = self.states.get(node), self._state(node, reading, jobs, now_us)
         if old is None:
             return [(now_us, state)]
         first_us = self._poll_us - _RESOLUTION_US
@@ -196,6 +206,11 @@ def _jobs_by_node(jobs: Iterable[JobReading]) -> dict[str, list[JobReading]]:
             for node in job.nodes:
                 by_node.setdefault(node, []).append(job)
     return by_node
+
+
+def _nodes_made_ready(jobs: Iterable[JobReading]) -> frozenset[str]:
+    """Return the nodes of jobs that have nodes, and have not started."""
+    return frozenset(node for job in jobs if job.start_us is None for node in job.nodes)
 
 
 def _edges(jobs: Iterable[JobReading], after_us: int, until_us: int) -> list[tuple[int, bool]]:

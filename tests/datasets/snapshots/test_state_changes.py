@@ -283,3 +283,19 @@ def test_a_job_that_has_not_started_shows_that_jobs_can_be_seen():
     for time_s in (11, 12, 13):
         changes.update(poll(time_s, {"n1": "ALLOCATED"}, [("batch", None, None, "n1")]))
     assert changes.sees_others_jobs
+
+
+def test_a_node_is_planned_while_it_is_made_ready_for_a_job_and_busy_from_its_start():
+    waiting, running = [("batch", None, None, "n1")], [("batch", 20, None, "n1")]
+    polls = [
+        poll(10, {"n1": "IDLE"}, []),
+        poll(12, {"n1": "ALLOCATED"}, waiting),
+        poll(21, {"n1": "ALLOCATED"}, running),
+    ]
+    assert followed(*polls) == [(12, "n1", "planned"), (20, "n1", "busy")]
+    assert StateChanges.of_first(polls[1]).states == {"n1": NodeState.PLANNED}
+
+
+def test_a_node_that_is_shared_with_a_job_that_has_started_is_busy():
+    jobs = [("batch", None, None, "n1"), ("batch", 9, None, "n1")]
+    assert StateChanges.of_first(poll(10, {"n1": "MIXED"}, jobs)).states == {"n1": NodeState.BUSY}
