@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled, compiled_inline, zero_records
 from bfreplay.datasets.log.states import NodeState
 
-IDLE, BUSY, DOWN, DRAIN, RESERVED, OFF, UNKNOWN = map(int, list(NodeState)[:7])  # what accounting tells apart
+IDLE, BUSY, DOWN, DRAIN, RESERVED, OFF, UNKNOWN = (int(state) for state in NodeState)
 
 NEVER = int(np.iinfo(np.int64).max)
 NONE = -1
