@@ -57,6 +57,14 @@ def noted_periods(log: NodeEvents, kind: str) -> list[tuple[int, int]]:
     return periods
 
 
+def _between_steps(logs: tuple[NodeEvents, NodeEvents], window_us: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the periods between the noted steps of clocks; the window where there are none."""
+    steps = sorted(step for log in logs for step in noted_periods(log, CLOCK_STEP))
+    starts = [window_us[0], *(end_us for _, end_us in steps)]
+    ends = [*(start_us for start_us, _ in steps), window_us[1]]
+    return [(start_us, end_us) for start_us, end_us in zip(starts, ends, strict=True) if start_us < end_us]
+
+
 def rule_of_each(
     spans: JointSpans, logs: tuple[NodeEvents, NodeEvents], tolerance_us: int
 ) -> tuple[NDArray[np.int8], Lag | None]:
@@ -81,17 +89,23 @@ def rule_of_each(
         marks = (Segments(spans, level, window_us).are_late(lag_us, tolerance_us) for level in LEVELS)
         return reduce(np.logical_or, marks)
 
-    def are_in(kind: str) -> Any:
+    def are_in(kind: str, n_more: int = 0) -> Any:
+        """Mark spans inside noted periods, each made longer by ``n_more`` times its length at its end."""
         periods = [period for log in logs for period in noted_periods(log, kind)]
+        periods = [(start_us, end_us + n_more * (end_us - start_us)) for start_us, end_us in periods]
         inside = ((spans.start_us >= start_us) & (spans.end_us <= end_us) for start_us, end_us in periods)
         return reduce(np.logical_or, inside, np.zeros(len(rule), np.bool_))
 
     is_not_followed = (rule == NOT_FOLLOWED) | are_in(GAP)
     rule[by_class.are_flaps(tolerance_us)] = FLAP
     rule[are_late(0)] = POLLING
-    if lag is not None and abs(lag.lag_us) > tolerance_us:
-        rule[are_late(lag.lag_us)] = CLOCK
-    rule[are_in(CLOCK_STEP)] = CLOCK
+    for start_us, end_us in _between_steps(logs, window_us):  # between two settings of a clock the lag is another one
+        steady = by_class.lag(tolerance_us, (start_us, end_us))
+        if steady is not None and abs(steady.lag_us) > tolerance_us:
+            is_inside = (spans.start_us < end_us) & (spans.end_us > start_us)
+            rule[is_inside & are_late(steady.lag_us)] = CLOCK
+    # a log waits while its clock, set back, is behind: for as long it is late in the clock of the other one
+    rule[are_in(CLOCK_STEP, 1)] = CLOCK
     rule[is_not_followed] = NOT_FOLLOWED  # the first rule is set last, and wins
     rule[a_is_idle == b_is_idle] = -1
     return rule, lag

@@ -88,9 +88,14 @@ class Segments:
         is_flap &= ~(self._is_cut_before | self._is_cut_after) & (self._length_us <= tolerance_us)
         return np.asarray(is_flap[self._segment])
 
-    def lag(self, width_us: int) -> Lag | None:
-        """Return the lag that most changes have, within a range of ``width_us``; ``None`` without a steady one."""
+    def lag(self, width_us: int, period_us: tuple[int, int] | None = None) -> Lag | None:
+        """Return the lag that most changes have, within a range of ``width_us``; ``None`` without a steady one.
+
+        With a period only the changes in it count.
+        """
+        start_us, end_us = self.window_us if period_us is None else period_us
         order = np.lexsort((self.time_us, self.kind))
+        order = order[(self.time_us[order] >= start_us) & (self.time_us[order] <= end_us)]
         kind, time_us, of_b = self.kind[order], self.time_us[order], self.of_b[order]
         every = -(-len(order) // _MOST_CHANGES) or 1
         lags = []
@@ -100,7 +105,7 @@ class Segments:
             lags.append((time_us[first + distance] - time_us[first]) * np.where(of_b[first], -1, 1))
         lag_us = np.sort(np.concatenate(lags))
         in_range = np.searchsorted(lag_us, lag_us + width_us, side="right") - np.arange(len(lag_us))
-        most, n_b = int(in_range.max(initial=0)), np.count_nonzero(of_b)
+        most, n_b = int(in_range.max(initial=0)), int(np.count_nonzero(of_b))
         if most < max(LEAST_CHANGES, min(n_b, len(order) - n_b) / every / 2):
             return None
         medians = lag_us[np.flatnonzero(in_range == most) + most // 2]
