@@ -140,23 +140,39 @@ def test_of_lags_that_as_many_changes_have_the_shortest_counts():
     assert compare_logs(a, b).lag_s == 3
 
 
-def test_noted_gaps_and_clock_steps_name_the_spans_inside_them():
-    period = {"start": "1970-01-01T00:00:05Z", "end": "1970-01-01T00:00:45Z"}
-    for key, rule in (("gap", "not followed"), ("clock", "clock")):
-        a = one_node(
-            IDLE,
-            (10, BUSY),
-            (40, IDLE),
-            (50, BUSY),
-            (70, IDLE),
-            notes={"followed": {"spans": [{"kind": key, **period}]}},
-        )
-        assert differing(a, one_node(IDLE)) == {rule: 30, "other": 20}
-        assert differing(one_node(IDLE), a) == {rule: 30, "other": 20}
-    result = compare_logs(
-        one_node(IDLE, notes={"followed": {"spans": [{"kind": "gap", **period}] * 2}}), one_node(IDLE)
-    )
-    assert result.gaps == (2, 0)
+def noted(kind, start, end):
+    """Notes of a follower: a span of this kind, in seconds."""
+    text = "1970-01-01T{:02d}:{:02d}:{:02d}Z"
+    times = (text.format(seconds // 3600, seconds // 60 % 60, seconds % 60) for seconds in (start, end))
+    return {"followed": {"spans": [{"kind": kind, **dict(zip(("start", "end"), times, strict=True))}]}}
+
+
+def test_a_noted_gap_names_the_spans_inside_it():
+    changes = (10, BUSY), (40, IDLE), (50, BUSY), (70, IDLE)
+    a = one_node(IDLE, *changes, notes=noted("gap", 5, 45))
+    assert differing(a, one_node(IDLE)) == {"not followed": 30, "other": 20}
+    assert differing(one_node(IDLE), a) == {"not followed": 30, "other": 20}
+    assert compare_logs(a, one_node(IDLE)).gaps == (1, 0)
+
+
+def test_a_noted_step_of_a_clock_names_the_spans_inside_it_and_for_as_long_after_it():
+    changes = (10, BUSY), (20, IDLE), (30, BUSY), (34, IDLE), (36, BUSY), (37, IDLE)
+    a = one_node(IDLE, *changes, notes=noted("clock", 5, 20))
+    assert differing(a, one_node(IDLE)) == differing(one_node(IDLE), a) == {"clock": 14, "other": 1}
+
+
+def test_between_two_settings_of_a_clock_the_lag_is_another_one():
+    def shifted(lag):
+        return [
+            (seconds + lag * (seconds >= 400), (BUSY, IDLE)[place % 2])
+            for place, seconds in enumerate((*IRREGULAR, *later))
+        ]
+
+    later = [seconds + 400 for seconds in IRREGULAR]
+    a = one_node(IDLE, *shifted(7), end=900, notes=noted("clock", 393, 400))
+    b = one_node(IDLE, *shifted(0), end=900)
+    assert differing(a, b) == {"clock": 7 * len(IRREGULAR)}
+    assert compare_logs(a, b).lag_s == 0
 
 
 @pytest.mark.parametrize(
