@@ -150,11 +150,15 @@ class Follower:
         followed = self._journal.notes.get("followed", {})
         self._past_spans = [Span(**span) for span in followed.get("spans", [])]
         self._past_notes = list(followed.get("notes", []))
-        first_states, n_at_start = log.first_states(), log.metadata.n_nodes_at_start
-        at_start, late = log.nodes[:n_at_start], log.nodes[n_at_start:]
-        beginning = NodeEvents.to_come(at_start, log.window_start_us, initial_state=first_states[:n_at_start])
+        first_states = log.first_states()
+        beginning = NodeEvents.to_come(
+            log.nodes,
+            log.window_start_us,
+            initial_state=first_states,
+            n_nodes_at_start=log.metadata.n_nodes_at_start,
+        )
         try:
-            session = self._open(beginning.with_more_nodes(late), SESSION, resume=True)
+            session = self._open(beginning, SESSION, resume=True)
             session.forget_waiting()
         except InputError as error:
             self._tell(f"The run is made anew from the log: {error.problem}.")

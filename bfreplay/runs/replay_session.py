@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.events import LAST_US, bound_us
 from bfreplay.datasets.log.portion_rows import Rows
@@ -115,9 +116,7 @@ class ReplaySession:
         batch_jobs: str | PathLike[str] | None = None,
         hold_back_s: float = 0.0,
     ) -> None:
-        self.portions = Portions(events, round(hold_back_s * 1e6)) if portions else None
-        self.events = events if self.portions is None else self.portions.log
-        self.policy, self.settings = policy, settings
+        self.events, self.policy, self.settings = events, policy, settings
         self._run_settings = run_settings
         self._seconds = dict.fromkeys(("dedicated_s", "loop_s", "isolated_s", "ideal_s", "bound_s"), 0.0)
         output = output or Output()
@@ -129,6 +128,8 @@ class ReplaySession:
         self._stack.callback(policy.close)
         with ExitStack() as undo:
             undo.push(self._stack)
+            self.portions = Portions(events, round(hold_back_s * 1e6)) if portions else None
+            self.events = events if self.portions is None else self.portions.log
             self._check(jobs, batch_jobs)
             self._saving = output.saving
             self._open(output)
@@ -306,6 +307,7 @@ class ReplaySession:
         """
         self._check_open()
         portions = self._portions
+        checks.instance("node_types", node_types, (Mapping, NoneType), "a mapping of nodes to their types")
         until_us = None if until is None else bound_us("until", until)
         decisions = self.engine.run_tables.decisions
         decisions.latest = []
@@ -371,23 +373,6 @@ class ReplaySession:
         assert self._checkpoints is not None
         self._checkpoints.visit(self._state, stops=self._saving.stops)
 
-    def checkpoint(self) -> None:
-        """Save the state in the folder of checkpoints now, whenever the next one is due.
-
-        Raises
-        ------
-        InputError
-            The session has no checkpoints.
-        """
-        self._check_open()
-        if self._checkpoints is None:
-            raise InputError("this session has no checkpoints", expected="checkpoint_every= and out= when it is opened")
-        self._checkpoints.save(self._state())
-
-    def forget_waiting(self) -> None:
-        """Drop the rows that are not final yet: others are given in their place, or none."""
-        self._portions.forget_waiting()
-
     def _state(self) -> State:
         return save_state(self, self._in_place)
 
@@ -402,6 +387,29 @@ class ReplaySession:
         self._check_open()
         state = self._state()
         write_state(Path(file), State([self._about(), state.tree], state.arrays))
+
+    def checkpoint(self) -> None:
+        """Save the state now, as ``checkpoint_every`` does from time to time, for ``resume`` in another process.
+
+        Raises
+        ------
+        InputError
+            The session has no checkpoints, or has ended.
+        """
+        self._check_open()
+        if self._checkpoints is None:
+            raise InputError(
+                "this session has no checkpoints",
+                column="checkpoint_every",
+                expected="a session with a folder and checkpoints",
+                fix="open it with out= and checkpoint_every=, or save(file)",
+            )
+        self._checkpoints.save(self._state())
+
+    def forget_waiting(self) -> None:
+        """Drop the rows that wait, as if they had not been given: the log ends with the events that are final."""
+        self._check_open()
+        self._portions.forget_waiting()
 
     def restore(self, file: str | Path) -> None:
         """Go on from the state in a file; portions before it are not given again.

@@ -73,6 +73,7 @@ def test_an_option_can_be_given_to_the_command_in_a_file_and_in_python():
         "curves": "c.csv",
         "node_type": "v100",
         "window": WINDOW,
+        "pool": "idle",
         "measure": (1, 3),
         "policy": "equal-share",
         "round": 60.0,

@@ -195,6 +195,15 @@ def test_a_clock_that_steps_back_is_counted_and_nothing_is_replayed():
         assert session.feed_counts == FeedCounts(n_late=1, n_clock_steps=1)
         session.advance(until=22 * SECOND)
         assert rows_of(session) == [(15, "n0", "busy")]
+        session.finish(18 * SECOND)
+        assert session.feed_counts.n_clock_steps == 1
+
+
+def test_a_node_has_its_state_since_it_changed_without_a_hold_back_too():
+    with open_session(NodeEvents.to_come(["n0"], 0), JOBS, **QUICK) as session:
+        session.advance([at(3, "n0", "down"), at(5, "n0", "down"), at(5, "n0", "down")], 20 * SECOND)
+        assert session.nodes_now() == [NodeNow("n0", NodeState.DOWN, 3 * SECOND, "")]
+        assert rows_of(session) == [(0, "n0", "busy"), (3, "n0", "down"), (5, "n0", "down")]
 
 
 def test_without_a_hold_back_all_stays_strict():
@@ -244,6 +253,8 @@ def test_a_node_that_appears_needs_a_type_where_there_are_several():
     with open_session(to_come, JOBS, hold_back=5, **QUICK) as session:
         with pytest.raises(InputError, match="'n2' appears, and has no type"):
             session.advance([at(6, "n2", "idle")])
+        with pytest.raises(InputError, match="node_types"):
+            session.advance([at(6, "n2", "idle")], node_types="small")
         with pytest.raises(InputError, match="of a type that the log does not have"):
             session.advance([at(6, "n2", "idle")], node_types={"n2": "huge"})
         session.advance([at(6, "n2", "idle")], 20 * SECOND, node_types={"n2": "small"})
@@ -259,10 +270,11 @@ def test_a_policy_with_a_state_by_node_cannot_follow(policy):
         live(policy=policy)
 
 
-def test_what_is_asked_of_now_is_what_a_session_that_ended_there_would_say():
+@pytest.mark.parametrize("jobs", [COSTLY, [job("one", rates=(0.0, 10.0), work=150.0)]])
+def test_what_is_asked_of_now_is_what_a_session_that_ended_there_would_say(jobs):
     rows = [at(2, "n0", "idle"), at(12, "n1", "idle"), at(31, "n0", "busy"), at(44, "n2", "idle")]
     for end_s in range(1, 61, 4):
-        with live(jobs=COSTLY) as session:
+        with live(jobs=jobs) as session:
             session.advance(rows, (end_s + 5) * SECOND)
             now = session.ledger_now()
             ledger = session.finish(end_s * SECOND).summary.ledger
@@ -389,6 +401,14 @@ def test_node_types_in_another_order_are_refused(tmp_path):
         assert other.events.metadata.node_types == {"big": ["n0"], "small": ["n1", "a7"]}
 
 
+def test_the_ledger_of_a_run_that_is_over_grows_no_more():
+    with live(**DONE) as session:
+        session.advance([at(2, "n0", "idle")], 40 * SECOND)
+        assert session.is_over
+        assert session.ledger_now()["idle"] == session.ledger_now()["useful"] == 1
+        assert session.finish(40 * SECOND).summary.ledger.idle_node_us == 1 * SECOND
+
+
 def test_a_session_that_is_over_takes_no_more_jobs(tmp_path):
     state = saved(tmp_path, [at(2, "n0", "idle")], 40, **DONE)
     more = DONE | {"jobs": [*DONE["jobs"], job("b")]}
@@ -432,3 +452,47 @@ def test_nodes_that_appear_change_no_rows_that_were_written_before(tmp_path, mon
     log = follow([*flaps, ([(30, "a7", "idle"), (40, "a7", "busy")], 60)], tmp_path)
     replay_log(log, JOBS, record_nodes=True, out=tmp_path / "replayed", **QUICK)
     same(tmp_path / "followed", tmp_path / "replayed")
+
+
+def test_a_copy_of_the_state_ends_with_what_is_final(tmp_path):
+    rows = [at(2, "n0", "idle"), at(6, "a7", "idle"), at(10, "n1", "idle"), at(12, "n0", "busy")]
+    with live() as session:
+        session.advance(rows, 15 * SECOND)  # the last two wait, one of them for the end of the run
+        session.save(tmp_path / "state")
+        bfreplay.write_events(log_of(session, [session.final_events], session.until_us), tmp_path / "log.csv")
+    log = bfreplay.load_events(tmp_path / "log.csv")
+    with live(out=tmp_path / "run", checkpoint_every="1h", record_nodes=True) as session:
+        session.advance(rows, 15 * SECOND)
+        session.forget_waiting()
+        session.finish(session.until_us, log=log)
+    replay_log(log, JOBS, out=tmp_path / "replayed", record_nodes=True, **QUICK)
+    same(tmp_path / "run", tmp_path / "replayed")
+
+
+def test_a_checkpoint_is_saved_when_it_is_asked_for(tmp_path):
+    with live(out=tmp_path / "run", checkpoint_every="1h") as session:
+        session.advance([at(2, "n0", "idle")], 20 * SECOND)
+        session.checkpoint()
+        session.advance(until=30 * SECOND)
+    with live(out=tmp_path / "run", resume=True) as session:
+        assert session.until_us == 15 * SECOND
+        assert rows_of(session)[2:] == [(2, "n0", "idle")]
+        session.finish(60 * SECOND)
+    with live() as session, pytest.raises(InputError, match="has no checkpoints"):
+        session.checkpoint()
+
+
+def test_a_session_goes_on_from_a_log_that_was_followed(tmp_path):
+    polls = [([(2, "n0", "idle"), (1, "m4", "idle")], 9), ([(11, "a7", "idle"), (12, "n1", "idle")], 30)]
+    log = follow(polls, tmp_path)
+    first, *rest = log.batches()
+    n_at_start = log.metadata.n_nodes_at_start
+    to_come = NodeEvents.to_come(log.nodes, 0, initial_state=first.state, n_nodes_at_start=n_at_start)
+    with open_session(to_come, JOBS, hold_back="5s", record_nodes=True, out=tmp_path / "again", **QUICK) as session:
+        for batch in rest:
+            session.advance(batch)
+        session.advance(until=log.window_end_us + 5 * SECOND)
+        session.finish(log.window_end_us, log=log)
+    same(tmp_path / "again", tmp_path / "followed")
+    with pytest.raises(InputError, match="not sorted"):
+        NodeEvents.to_come(["n0", "a7"], 0, n_nodes_at_start=2)

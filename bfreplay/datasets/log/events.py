@@ -162,6 +162,7 @@ class NodeEvents:
         *,
         initial_state: NodeState | ArrayLike = NodeState.BUSY,
         node_types: Sequence[str] | None = None,
+        n_nodes_at_start: int | None = None,
     ) -> NodeEvents:
         """Return a log whose events are still to come, portion by portion (``ReplaySession.advance``).
 
@@ -173,6 +174,8 @@ class NodeEvents:
             The window, as for ``between``; ``None`` for an end that is not known yet.
         initial_state
             State of all nodes at the start, or of each: shape ``(N,)``.
+        n_nodes_at_start
+            For the log of a followed cluster that goes on: ``nodes`` stay in their order, and only so many are sorted.
 
         Raises
         ------
@@ -189,7 +192,9 @@ class NodeEvents:
             )
         states = np.broadcast_to(initial, (len(nodes),))
         end_us = LAST_US if end is None else bound_us("end", end)
-        log = cls.from_arrays(nodes, states, [], [], [], bound_us("start", start), end_us, node_types=node_types)
+        metadata = EventsMetadata(n_nodes_at_start=n_nodes_at_start)
+        start_us = bound_us("start", start)
+        log = cls.from_arrays(nodes, states, [], [], [], start_us, end_us, metadata, node_types=node_types)
         log._source = RowsToCome(start=log.first_states())
         return log
 

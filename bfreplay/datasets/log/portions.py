@@ -76,11 +76,11 @@ class Portions:
     def __init__(self, log: NodeEvents, hold_back_us: int = 0) -> None:
         self.log = log.followed() if hold_back_us else log
         self._hold_back_us = hold_back_us
-        self.n_at_start = len(log.nodes)
+        self.n_at_start = log.metadata.n_nodes_at_start or len(log.nodes)
         self.take_inventory(self.log)
         self.states: NDArray[np.int8] = log.first_states()
         self.since_us = np.full(len(log.nodes), log.window_start_us)
-        self._waiting = _NOTHING
+        self._waiting = EventBatch(*_NOTHING.columns)
         self._is_begun = False
         self.until_us = self._last_until_us = log.window_start_us
         self.n_late = self.n_corrected = self.n_repeated = self.n_clock_steps = self.n_appeared = 0
@@ -173,7 +173,7 @@ class Portions:
         return ready.counting_as_idle(self.log.idle_states, states_before)
 
     def forget_waiting(self) -> None:
-        """Drop the rows that are not final yet."""
+        """Drop the rows that were not returned yet."""
         self._waiting = _NOTHING
 
     def idle_node_us(self, end_us: int) -> int:

@@ -27,7 +27,17 @@ from bfreplay.runs.run_checks import check_policy, jobs_in_window
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
 
-_OF_OTHERS = (*FILE_OPTIONS, "cluster", "node_type", "window", "measure", "max_parallel", "unlimited_work", "fairness")
+_OF_OTHERS = (
+    *FILE_OPTIONS,
+    "cluster",
+    "node_type",
+    "pool",
+    "window",
+    "measure",
+    "max_parallel",
+    "unlimited_work",
+    "fairness",
+)
 _OF_A_POLICY = tuple(name for name in OPTIONS if name not in _OF_OTHERS)
 
 
