@@ -11,17 +11,15 @@ from bfreplay.datasets.ingest.local_times import LocalClock, wall_clock_us, zone
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
-from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.ingest.sampled_states import SampledStates
 from bfreplay.datasets.snapshots.changes import StateChanges
 from bfreplay.datasets.snapshots.readings import Snapshot
 from bfreplay.datasets.snapshots.state_table import StateTable
 from bfreplay.datasets.snapshots.texts import LINES, SnapshotReader, kind_of
-from bfreplay.datasets.times import HOUR_US, US, iso_utc, parse_time_us
+from bfreplay.datasets.times import iso_utc, parse_time_us
 from bfreplay.errors import InputError
 
-GAP_PERIODS = 3
-GAPS = "snapshots are missing: all nodes are unknown there"
-MISSING = "nodes are missing from snapshots: they are unknown there"
+KEPT = "snapshots"
 UNUSABLE = "snapshots that cannot be used were skipped"
 STRANGE = "states of nodes have a word that is in no row of the table of states (--states): such nodes are unknown"
 BY_FILE_TIME = "files have no time in their names: the time of their last change was used, which copying may alter"
@@ -65,82 +63,42 @@ class SnapshotsReader:
         """
         zone = None if options.timezone is None else zone_of_name(options.timezone)
         states = StateTable.default() if options.states is None else StateTable.load(options.states)
-        reader, report, timeline = SnapshotReader(states, zone), record.report, _Timeline(record)
+        reader, report = SnapshotReader(states, zone), record.report
         times_us = {file.name: _times_us(file, record, options.timezone) for file in files}
         ordered_us = sorted(chain.from_iterable(times_us.values()))
-        timeline.period_us = median_low([end - start for start, end in pairwise(ordered_us) if end > start] or [1])
+        period_us = median_low([end - start for start, end in pairwise(ordered_us) if end > start] or [1])
+        changes: StateChanges | None = None
+        timeline, last_us = SampledStates(record, period_us), 0
         refusal: InputError | None = None
         for file in sorted(files, key=lambda file: (min(times_us[file.name]), file.name)):
             for time_us, (_, text) in zip(times_us[file.name], _texts(file), strict=True):
                 report.read()
                 try:
-                    timeline.add(Snapshot(time_us, reader.nodes(text, file.name)), file)
+                    snapshot = Snapshot(time_us, reader.nodes(text, file.name))
+                    if changes is not None and time_us <= last_us:
+                        raise file.error("a snapshot is not later than the one before it", value=iso_utc(time_us))
                 except InputError as error:
                     refusal = refusal or error
                     report.skip_with_warning(error.problem, file.name, None, error.value or "", warning=UNUSABLE)
-                    report.set_row_amount(len(record.nodes), 0, timeline.period_us)
-        if report.kept.get("snapshots", 0) < 2:
+                    report.set_row_amount(len(record.nodes), 0, period_us)
+                    continue
+                if changes is None:
+                    changes = StateChanges.of_first(snapshot)
+                    rows = [(time_us, node, state) for node, state in changes.states.items()]
+                else:
+                    if timeline.is_gap_before(time_us):
+                        changes.lose_sight(timeline.last_known_us)
+                    rows = changes.update(snapshot)
+                timeline.add(time_us, snapshot.nodes, rows, file.name)
+                report.keep(KEPT)
+                last_us = time_us
+        if report.kept.get(KEPT, 0) < 2:
             raise refusal if refusal is not None and len(ordered_us) > 1 else _single(files[0])
-        timeline.finish()
+        timeline.finish("from the first to the last snapshot", is_open=True)
+        record.states_seen = True
         for word, raw in states.strange_words.items():
             report.warn(STRANGE, value=f"{word} in {raw}", why_no_amount="a word may stand for any state")
         record.add_format("snapshots of nodes")
-
-
-class _Timeline:
-    """State of each node and its start, from snapshot to snapshot; earlier ones go into the record."""
-
-    def __init__(self, record: ScheduleRecord) -> None:
-        self.period_us = 1
-        self._record = record
-        self._changes: StateChanges | None = None
-        self._first_us = self._last_us = 0
-        self._since: dict[str, tuple[int, NodeState]] = {}
-
-    def add(self, snapshot: Snapshot, file: LogFile) -> None:
-        """Add the next snapshot."""
-        time_us, report = snapshot.time_us, self._record.report
-        if self._changes is None:
-            self._changes, self._first_us = StateChanges.of_first(snapshot), time_us
-            rows = [(time_us, node, state) for node, state in self._changes.states.items()]
-        else:
-            before_us = time_us - self._last_us
-            if before_us <= 0:
-                problem, expected = "a snapshot is not later than the one before it", "snapshots in order of time"
-                raise file.error(problem, value=iso_utc(time_us), expected=expected)
-            rows = []
-            if before_us > GAP_PERIODS * self.period_us:
-                rows = self._changes.lose_sight(self._last_us + self.period_us)
-                hours = len(self._since) * (before_us - self.period_us) / HOUR_US
-                gap = f"{before_us // US} s without a snapshot, usually {self.period_us // US} s"
-                report.warn(GAPS, file.name, None, gap, node_hours=hours)
-            rows += self._changes.update(snapshot)
-            for node in sorted(self._since.keys() - snapshot.nodes.keys()):
-                report.warn(MISSING, file.name, None, node, node_hours=before_us / HOUR_US)
-        new = [node for _, node, _ in rows if node not in self._since]
-        self._record.add_inventory(new)
-        for node in new:
-            self._since[node] = self._first_us, NodeState.UNKNOWN
-            if time_us > self._first_us:
-                report.warn(MISSING, file.name, None, node, node_hours=(time_us - self._first_us) / HOUR_US)
-        for change_us, node, state in rows:
-            self._end(node, change_us, file.name)
-            self._since[node] = change_us, state
-        self._last_us = time_us
-        report.keep("snapshots")
-
-    def finish(self) -> None:
-        """Add the states that last to the last snapshot."""
-        for node in self._since:
-            self._end(node, None, "")
-        self._record.covers(self._first_us, self._last_us, "from the first to the last snapshot")
-        self._record.states_seen = True
-        self._record.stamp(self._last_us)
-
-    def _end(self, node: str, time_us: int | None, file_name: str) -> None:
-        since_us, state = self._since[node]
-        if state != NodeState.IDLE and (time_us is None or time_us > since_us):
-            self._record.add_outage(state, since_us, time_us, self._record.node_ids([node]), file_name)
 
 
 def _kind_of(file: LogFile) -> str | None:

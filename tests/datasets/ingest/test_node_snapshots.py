@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from bfreplay.datasets.ingest import node_snapshots
+from bfreplay.datasets.ingest import node_snapshots, sampled_states
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.read_log import ingest
@@ -179,8 +179,8 @@ def test_a_gap_of_more_than_three_periods_is_unknown_and_three_are_not(tmp_path)
         (541, "n1", "busy"),
         (541, "n2", "busy"),
     ]
-    assert report.warnings[node_snapshots.GAPS].count == 1
-    assert report.warnings[node_snapshots.GAPS].node_hours == pytest.approx(2 * 121 / 3600)
+    assert report.warnings[sampled_states.GAPS].count == 1
+    assert report.warnings[sampled_states.GAPS].node_hours == pytest.approx(2 * 121 / 3600)
 
 
 def test_a_node_that_is_missing_or_appears_is_unknown_there_with_a_warning(tmp_path):
@@ -193,7 +193,7 @@ def test_a_node_that_is_missing_or_appears_is_unknown_there_with_a_warning(tmp_p
         (120, "n2", "unknown"),
         (240, "n2", "idle"),
     ]
-    assert report.warnings[node_snapshots.MISSING].node_hours == pytest.approx(3 * 60 / 3600)
+    assert report.warnings[sampled_states.MISSING].node_hours == pytest.approx(3 * 60 / 3600)
 
 
 def test_a_snapshot_that_is_cut_or_an_error_or_late_is_skipped_with_a_warning(tmp_path):

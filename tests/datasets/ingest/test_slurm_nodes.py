@@ -2,6 +2,7 @@
 
 import pytest
 
+from bfreplay.datasets.ingest import sampled_states
 from bfreplay.datasets.ingest.occupancy.build import RESERVED_IDLE
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
@@ -284,7 +285,7 @@ def test_between_samples_that_are_far_apart_all_nodes_are_unknown(tmp_path):
     rounds = [(60 * i, "down", "idle") for i in range(5)] + [(1000 + 60 * i, "down", "idle") for i in range(3)]
     found, record = sinfo_of(tmp_path, samples(*rounds))
     assert found == [("down", 0, 300, ("a",)), ("unknown", 300, 1000, None), ("down", 1000, 1120, ("a",))]
-    assert warnings(record) == {node_states.GAPS: 1}
+    assert warnings(record) == {sampled_states.GAPS: 1}
 
 
 def test_three_periods_are_no_gap_yet(tmp_path):
@@ -298,13 +299,13 @@ def test_a_node_missing_from_samples_is_unknown_until_it_is_back(tmp_path):
     )
     found, record = sinfo_of(tmp_path, text)
     assert found == [("down", 0, 60, ("b",)), ("unknown", 60, 180, ("b",)), ("down", 180, 240, ("b",))]
-    assert warnings(record) == {node_states.MISSING: 1}
+    assert warnings(record) == {sampled_states.MISSING: 1}
 
 
 def test_a_node_that_appears_later_is_unknown_before(tmp_path):
     found, record = sinfo_of(tmp_path, samples((0, "idle", None), (60, "idle", "idle"), (120, "idle", "idle")))
     assert found == [("unknown", 0, 60, ("b",))]
-    assert warnings(record) == {node_states.MISSING: 1}
+    assert warnings(record) == {sampled_states.MISSING: 1}
 
 
 def test_files_of_samples_are_one_series_in_any_order(tmp_path):
@@ -320,7 +321,7 @@ def test_one_line_with_a_wrong_time_costs_one_sample_of_one_node(tmp_path, wrong
     lines[17] = f"{T + 300 + wrong}|c|down"
     found, record = sinfo_of(tmp_path, "\n".join(lines) + "\n")
     assert found == [("down", 0, 300, ("c",)), ("unknown", 300, 360, ("c",)), ("down", 360, 540, ("c",))]
-    assert warnings(record) == {node_states.BACKWARDS: 1, node_states.MISSING: 1}
+    assert warnings(record) == {node_states.BACKWARDS: 1, sampled_states.MISSING: 1}
 
 
 def test_time_never_goes_back_behind_a_sample_that_was_handed_on(tmp_path):
@@ -467,7 +468,7 @@ def test_samples_that_lack_a_node_concern_it_until_it_is_back(tmp_path):
     lines = [f"{NOON + 60 * k}|n{i}|idle" for k in range(6) for i in (1, 2) if i == 1 or k in (0, 1, 4, 5)]
     record = read(tmp_path, "\n".join([*lines[:4], "nonsense", *lines[4:]]) + "\n")
     found = record.report.warnings
-    assert (found[node_states.MISSING].count, found[node_states.MISSING].node_hours) == (1, 2 / 60)
+    assert (found[sampled_states.MISSING].count, found[sampled_states.MISSING].node_hours) == (1, 2 / 60)
     assert found[UNREADABLE].node_hours == 1 / 60  # one node for one sample
 
 

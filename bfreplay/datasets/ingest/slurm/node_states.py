@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from statistics import median_low
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
+from bfreplay.datasets.ingest.sampled_states import SampledStates
 from bfreplay.datasets.ingest.slurm.command_tables import Layout, find_header, rows_below_headers, text_lines
 from bfreplay.datasets.ingest.slurm.slurm_cells import duration_us, has_strange_word, node_state, stronger
 from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock, TimeFormatError, ZoneEvidence
@@ -224,10 +222,7 @@ SAMPLES_COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; don
 """Command to run on the cluster for the length of the log."""
 
 KEPT = "samples of node states"
-GAPS = "samples are missing: all nodes are unknown there"
-MISSING = "nodes are missing from samples: they are unknown there"
 BACKWARDS = "samples out of the order of time were skipped"
-GAP_PERIODS = 3
 
 _LINE = re.compile(r"([1-9]\d{8,9})(?:\.(\d{1,9}))?\|([^|]+)\|([^|]*)(?:\|.*)?", re.ASCII)
 _MOST_HEAD_LINES = 200
@@ -269,11 +264,12 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
     record.report.facts["sinfo times"] = "epoch seconds: no zone needed"
     files = sorted(files, key=_first_time_us)
     period_us = _median_period_us(files)
-    timeline = _SampledStates(record, GAP_PERIODS * period_us, period_us)
+    timeline = SampledStates(record, period_us)
     for sample in _samples(files, record, period_us):
         record.report.keep(KEPT, sample.n_rows)
-        timeline.add(sample)
-    timeline.finish(is_alone)
+        rows = [(sample.time_us, node, state) for node, state in sample.states.items()]
+        timeline.add(sample.time_us, sample.states, rows, sample.file.name, sample.line)
+    timeline.finish("from the first to the last sample of sinfo" if is_alone else None)
 
 
 def _median_period_us(log_files: Sequence[LogFile]) -> int:
@@ -340,78 +336,3 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
                 previous, current = current, _Sample(time_us, log_file, line_number)
             current.add(node_names, sample_line.state)
     yield from filter(None, (previous, current))
-
-
-class _SampledStates:
-    """Current state of each node and its start; earlier ones go into the record."""
-
-    def __init__(self, record: ScheduleRecord, longest_us: int, period_us: int) -> None:
-        self._record, self._longest_us, self._period_us = record, longest_us, period_us
-        self._state: dict[str, NodeState] = {}
-        self._since_us: dict[str, int] = {}
-        self._ids: dict[str, NDArray[np.int32]] = {}
-        self._missing: set[str] = set()
-        self._first_us: int | None = None
-        self._last_us = 0
-        self._file, self._line = "", 0
-
-    def add(self, sample: _Sample) -> None:
-        """Add the next sample."""
-        record, time_us, states, log_file, line = self._record, sample.time_us, sample.states, sample.file, sample.line
-        self._file, self._line = log_file.name, line
-        if self._first_us is None:
-            self._first_us = self._last_us = time_us
-        if time_us - self._last_us > self._longest_us:
-            last_known_us = self._last_us + self._period_us
-            self._end_all(last_known_us)
-            record.add_outage(NodeState.UNKNOWN, last_known_us, time_us, None, log_file.name, line)
-            gap_text = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
-            node_hours = len(self._ids) * (time_us - last_known_us) / HOUR_US
-            record.report.warn(GAPS, log_file.name, line, gap_text, node_hours=node_hours)
-            self._since_us = dict.fromkeys(self._state, time_us)
-        new_names = [name for name in states if name not in self._ids]
-        if new_names:
-            record.add_inventory(new_names)
-        for name in new_names:
-            self._ids[name] = record.node_ids([name])
-            if time_us > self._first_us:
-                self._state[name], self._since_us[name] = NodeState.UNKNOWN, self._first_us
-                self._missing.add(name)
-        for name, state in states.items():
-            self._turn(name, state, time_us)
-        for name in [name for name in self._ids if name not in states] if len(states) < len(self._ids) else []:
-            is_new = self._state[name] != NodeState.UNKNOWN
-            self._turn(name, NodeState.UNKNOWN, time_us)
-            if is_new:
-                self._missing.add(name)
-        self._last_us = time_us
-
-    def finish(self, is_alone: bool) -> None:
-        """Close the states that are open at the last sample."""
-        if self._first_us is None:
-            return
-        self._end_all(self._last_us)
-        self._record.stamp(self._last_us)
-        if is_alone and self._last_us > self._first_us:
-            self._record.covers(self._first_us, self._last_us, "from the first to the last sample of sinfo")
-
-    def _turn(self, node_name: str, state: NodeState, time_us: int) -> None:
-        previous_state = self._state.get(node_name)
-        if previous_state != state:
-            if previous_state is not None:
-                self._end(node_name, previous_state, time_us)
-            self._state[node_name], self._since_us[node_name] = state, time_us
-
-    def _end_all(self, time_us: int) -> None:
-        for node_name, state in self._state.items():
-            self._end(node_name, state, time_us)
-
-    def _end(self, node_name: str, state: NodeState, time_us: int) -> None:
-        since_us = self._since_us[node_name]
-        if node_name in self._missing:
-            self._missing.remove(node_name)
-            node_hours = (time_us - since_us) / HOUR_US
-            self._record.report.warn(MISSING, self._file, self._line, node_name, node_hours=node_hours)
-        # an idle node is not an outage; a node first seen in this sample had no state before
-        if state != NodeState.IDLE and time_us > since_us:
-            self._record.add_outage(state, since_us, time_us, self._ids[node_name], self._file, self._line)
