@@ -1,6 +1,6 @@
 """CPU and memory of ``bfreplay follow`` beside a real Slurm of 1,000 nodes, most of them unreachable, and Slurm's CPU.
 
-Run it: ``python benchmarks/bench_follow.py [MINUTES]`` as root, with Slurm installed (examples/real-slurm/README.md).
+Run it: ``python benchmarks/bench_follow.py [MINUTES [PORT]]`` as root, with Slurm installed (examples/real-slurm/README.md).
 Twelve nodes have a daemon and take batch jobs; a poll every 2 s. Figures are CPU milliseconds a poll.
 """
 
@@ -39,13 +39,15 @@ def slurmctld_of(folder: Path) -> int:
     return int((folder / "run" / "slurmctld.pid").read_text().split()[0])
 
 
-def measure(minutes: float) -> None:
+def measure(minutes: float, port: str) -> None:
     """Follow for some minutes, after one to warm up, and print the figures of each quarter."""
     folder = Path(tempfile.mkdtemp(prefix="bench-follow-"))
     folder.chmod(0o755)
     cluster = [sys.executable, str(EXAMPLE / "cluster.py")]
     place = ["--dir", str(folder / "slurm")]
-    subprocess.run([*cluster, "start", *place, "--nodes", "12", "--unreachable", "988"], check=True)
+    subprocess.run(
+        [*cluster, "start", *place, "--nodes", "12", "--unreachable", "988", "--port-base", port], check=True
+    )
     try:
         env_text = subprocess.run([*cluster, "env", *place], check=True, capture_output=True, text=True).stdout
         conf = env_text.split("SLURM_CONF=")[1].split()[0].strip("'\"")
@@ -80,4 +82,5 @@ def measure(minutes: float) -> None:
 
 
 if __name__ == "__main__":
-    measure(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0)
+    given = [*sys.argv[1:], *("10", "17700")[len(sys.argv) - 1 :]]
+    measure(float(given[0]), given[1])
