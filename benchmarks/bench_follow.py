@@ -1,6 +1,7 @@
 """CPU and memory of ``bfreplay follow`` beside a real Slurm of 1,000 nodes, most of them unreachable, and Slurm's CPU.
 
-Run it: ``python benchmarks/bench_follow.py [MINUTES [PORT]]`` as root, with Slurm installed (examples/real-slurm/README.md).
+Run it: ``python benchmarks/bench_follow.py [MINUTES [PORT]]`` as root, with Slurm installed (see
+examples/real-slurm/README.md).
 Twelve nodes have a daemon and take batch jobs; a poll every 2 s. Figures are CPU milliseconds a poll.
 """
 
