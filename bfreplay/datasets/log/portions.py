@@ -76,7 +76,7 @@ class Portions:
     def __init__(self, log: NodeEvents, hold_back_us: int = 0) -> None:
         self.log = log.followed() if hold_back_us else log
         self._hold_back_us = hold_back_us
-        self.n_at_start = len(log.nodes)
+        self.n_at_start = log.metadata.n_nodes_at_start or len(log.nodes)
         self.take_inventory(self.log)
         self.states: NDArray[np.int8] = log.first_states()
         self.since_us = np.full(len(log.nodes), log.window_start_us)
