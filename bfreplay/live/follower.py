@@ -93,7 +93,8 @@ class Follower:
         publish: Sequence[Callable[[LiveStatus], object]] = (),
     ) -> None:
         self._feed, self._folder, self._jobs, self._options = feed, folder, jobs, dict(options)
-        self._settings, self._tell, self._publish = settings, tell, publish
+        self._settings, self._tell = settings, tell
+        self._publish = [lambda status: write_whole(folder / STATUS_FILE, status.to_text()), *publish]
         self._told: set[str] = set()
         self._last_checkpoint = monotonic()
         self._stack = ExitStack()
@@ -201,7 +202,6 @@ class Follower:
         portion = self._feed.poll()
         decisions = None if portion is None else self._take(portion)
         status = self._status.update(decisions)
-        write_whole(self._folder / STATUS_FILE, status.to_text())
         self._publish_status(status)
         if monotonic() - self._last_checkpoint >= self._settings.checkpoint_every_s:
             self.checkpoint()
@@ -233,10 +233,10 @@ class Follower:
         if not self.has_log:
             return  # nothing is final yet
         self._journal.sync()
-        self._session.checkpoint()
         try:
+            self._session.checkpoint()
             self._write_run()
-        except BfreplayError as error:  # a run folder can be made later; following goes on
+        except (BfreplayError, OSError) as error:  # both can be made later; following goes on
             self._tell(f"The run folder was not made: {' '.join(str(error).split())}")
 
     def _write_run(self) -> None:

@@ -262,6 +262,20 @@ def test_a_first_answer_that_is_old_when_the_loops_are_compiled_is_asked_again(t
         assert follower._session.events.window_start_us == T + 60 * S
 
 
+def test_a_run_folder_or_a_status_that_cannot_be_written_ends_nothing(tmp_path, clock, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    told: list[str] = []
+    with monkeypatch.context() as full:
+        full.setattr(follower_module.shutil, "copytree", fail)
+        full.setattr(follower_module, "write_whole", fail)
+        follow(tmp_path / "live", clock, 1, 12, tell=told.append)
+    assert [text.split(":")[0] for text in told] == ["The status cannot be published", "The run folder was not made"]
+    follow(tmp_path / "live", clock, 12, LAST_S)
+    assert (tmp_path / "live" / "run").exists()
+
+
 def test_two_followers_of_one_folder_are_one_too_many(tmp_path, clock):
     follower = follow(tmp_path / "live", clock, 1, 3, stops=False)
     with pytest.raises(InputError, match="another process follows into this folder"):
