@@ -17,6 +17,7 @@ from bfreplay import checks
 from bfreplay.commands.inputs import note, say
 from bfreplay.commands.option_flags import PLACE, RARE, adding, run_options
 from bfreplay.commands.progress import announce_compiling
+from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import LOG, OPTIONS
 
@@ -168,10 +169,10 @@ def slurm(context: click.Context, /, lends: tuple[str, ...], states: Path | None
     from bfreplay.live.feed import PolledStates
     from bfreplay.live.sources import SlurmSource
 
-    source = SlurmSource(_table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us)
-    poll_s = checks.length_of_time("poll", options["poll"], 0.0)
     partitions = lent_partitions(lends)
-    _follow(context, lambda: PolledStates(source, _now_us, poll_s, partitions), source.cluster, options)
+    source = SlurmSource(_table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us, partitions)
+    poll_s = checks.length_of_time("poll", options["poll"], 0.0)
+    _follow(context, lambda: PolledStates(source, _now_us, poll_s, partitions), options)
 
 
 @follow.command()
@@ -196,7 +197,7 @@ def command(
 
     source = CommandSource(words, _table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us)
     poll_s = checks.length_of_time("poll", options["poll"], 0.0)
-    _follow(context, lambda: PolledStates(source, _now_us, poll_s), source.cluster, options)
+    _follow(context, lambda: PolledStates(source, _now_us, poll_s), options)
 
 
 @follow.command()
@@ -212,7 +213,7 @@ def file(context: click.Context, /, log: Path, **options: Any) -> None:
     """
     from bfreplay.live.growing_file import GrowingFile
 
-    _follow(context, lambda: GrowingFile(log), lambda: None, options)
+    _follow(context, lambda: GrowingFile(log), options)
 
 
 def _now_us() -> int:
@@ -225,19 +226,18 @@ def _table(file: Path | None) -> StateTable:
     return StateTable.default() if file is None else StateTable.load(file)
 
 
-def _follow(
-    context: click.Context, feed_of: Callable[[], Feed], cluster_of: Callable[[], str | None], options: dict[str, Any]
-) -> None:
+def _follow(context: click.Context, feed_of: Callable[[], Feed], options: dict[str, Any]) -> None:
     """Follow until a signal, or as long as --for says."""
     from bfreplay.live.follower import Follower, FollowSettings
 
     if options["jobs"] is None:
         raise click.UsageError("Missing option '--jobs'.", context)
     poll_s = checks.length_of_time("poll", options.pop("poll"), 0.0)
-    if not poll_s > 0:
-        raise InputError("--poll is no time", column="--poll", value=poll_s, expected="more than 0 s")
     hold_back, duration, quiet = (options.pop(name) for name in ("hold_back", "duration", "quiet"))
     hold_back_s = poll_s + _LATEST_S if hold_back is None else checks.length_of_time("hold-back", hold_back, 0.0)
+    for name, seconds in (("--poll", poll_s), ("--hold-back", hold_back_s)):
+        if not seconds >= 1 / US:
+            raise InputError(f"{name} is no time", column=name, value=seconds, expected="more than 0 s")
     end_s = None if duration is None else monotonic() + checks.length_of_time("for", duration, 0.0)
     every_s = checks.length_of_time("checkpoint-every", options.pop("checkpoint_every"), 0.0)
     folder, publish = options.pop("folder"), _publishers(options.pop("page"), options.pop("metrics"))
@@ -251,11 +251,9 @@ def _follow(
     settings = FollowSettings(poll_s, hold_back_s, every_s)
     with _stopping() as stop:
         feed = feed_of()
-        with Follower(
-            feed, folder, options["jobs"], given, settings, cluster=cluster_of(), tell=tell, publish=publish
-        ) as follower:
+        with Follower(feed, folder, options["jobs"], given, settings, tell=tell, publish=publish) as follower:
             tell(f"Following by {feed.name} into {folder}; Ctrl-C stops.")
-            n_spans, problem = 0, ""
+            n_spans, problem = len(feed.spans), ""
             next_s = monotonic()
             while not stop.is_set() and (end_s is None or monotonic() < end_s):
                 follower.poll()
@@ -264,12 +262,12 @@ def _follow(
                 n_spans = len(feed.spans)
                 if feed.problem != problem:
                     problem = feed.problem
-                    tell(f"No answer: {problem}" if problem else "Answered again.")
+                    tell(f"The states are not known: {problem}." if problem else "The states are known again.")
                 next_s = max(next_s + poll_s, monotonic())
                 stop.wait(min(next_s, end_s or next_s) - monotonic())
             follower.stop()
-    if not quiet:
-        say(f"Stopped. The log: {folder / 'log.csv'}; its run: {folder / 'run'}", err=True)
+    places = f"The log: {folder / 'log.csv'}; its run: {folder / 'run'}"
+    tell(f"Stopped. {places if follower.has_log else 'Nothing was final yet: there is no log.'}")
 
 
 def _publishers(page: Path | None, metrics: Path | None) -> list[Callable[[LiveStatus], object]]:

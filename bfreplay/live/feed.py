@@ -39,11 +39,12 @@ class Portion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Nodes in order, their states, and the time at which a log begins."""
+    """Nodes in order, their states, the time at which a log begins, and the name of the cluster, if it has one."""
 
     nodes: tuple[str, ...]
     states: tuple[NodeState, ...]
     start_us: int
+    cluster: str | None = None
 
 
 class Feed(Protocol):
@@ -145,7 +146,8 @@ class PolledStates:
             raise NoAnswerError("the answer names no node")
         self._changes = StateChanges.of_first(snapshot, self._lends)
         self.last_us = snapshot.time_us
-        return Beginning(nodes, tuple(self._changes.states[node] for node in nodes), snapshot.time_us)
+        states = tuple(self._changes.states[node] for node in nodes)
+        return Beginning(nodes, states, snapshot.time_us, self._source.cluster())
 
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
         """Go on after a log; what happened since is a gap."""
@@ -170,7 +172,8 @@ class PolledStates:
         self._note_clock()
         self.n_polls += 1
         snapshot = self._source.poll()
-        self.problem = ""
+        is_behind = snapshot.time_us < self.last_us
+        self.problem = "the clock of this machine was set back, and the log waits for it" if is_behind else ""
         snapshot = Snapshot(max(snapshot.time_us, self.last_us), snapshot.nodes, snapshot.jobs)
         self.snapshot = snapshot
         return snapshot
@@ -191,21 +194,26 @@ class PolledStates:
         self.spans.append(Span(kind=CLOCK, start=iso_utc(start_us), end=iso_utc(end_us), words=words, is_filled=True))
 
     def _fill(self, snapshot: Snapshot) -> list[Row]:
-        """Return the events between the last answer and this one, as far as accounting knows them."""
+        """Return the events between the last answer and this one, as far as accounting knows them.
+
+        Nodes that are not listed any more are unknown from the start: accounting would take them for idle.
+        """
         states, start_us, end_us = self._changes.states, self.last_us, snapshot.time_us
+        gone = [node for node in states if node not in snapshot.nodes]
         rows, reason = [], f"{self.name} has no accounting"
         log = None
         try:
-            log = self._source.accounted(start_us, end_us, list(states))
+            log = self._source.accounted(start_us, end_us, [node for node in states if node in snapshot.nodes])
         except BfreplayError as error:
             reason = " ".join(str(error).split())
         if log is not None:
             rows = _rows_of(log, states)
             if _hides_jobs(log, states, {**states, **{node: state for _, node, state in rows}}, snapshot):
-                log, reason = None, "accounting shows no jobs on most of the nodes that were busy"
+                log, rows, reason = None, [], "accounting shows no jobs on most of the nodes that were busy"
+        lost = states if log is None else gone
+        rows += [(start_us + 1, node, NodeState.UNKNOWN) for node in lost]
         if log is None:
-            rows = [(start_us + 1, node, NodeState.UNKNOWN) for node in states]
-            words = f"nobody polled; all {count(len(rows), 'node')} are unknown: {reason}"
+            words = f"nobody polled; all {count(len(states), 'node')} are unknown: {reason}"
         else:
             words = (
                 "nobody polled; the states are those of accounting, which knows neither planned nor completing nodes"

@@ -28,6 +28,7 @@ from bfreplay.result_folders.live import LiveStatus, Span
 from bfreplay.runs import ReplaySession
 
 STATUS_FILE, SESSION = "status.json", "session"
+_LOCK_FILE = ".lock"
 _NEVER = "1000d"
 _RESUMED_ROWS = 100_000
 _STALE_S = 10.0
@@ -69,8 +70,6 @@ class Follower:
         As for ``open_session``.
     settings
         Its times.
-    cluster
-        Name of the cluster, for the log.
     tell
         Called with sentences for the one who watches.
     publish
@@ -90,36 +89,40 @@ class Follower:
         options: Mapping[str, Any],
         settings: FollowSettings,
         *,
-        cluster: str | None = None,
         tell: Callable[[str], None] = lambda text: None,
         publish: Sequence[Callable[[LiveStatus], object]] = (),
     ) -> None:
         self._feed, self._folder, self._jobs, self._options = feed, folder, jobs, dict(options)
-        self._settings, self._tell, self._publish = settings, tell, publish
+        self._settings, self._tell = settings, tell
+        self._publish = [lambda status: write_whole(folder / STATUS_FILE, status.to_text()), *publish]
         self._told: set[str] = set()
-        self._past_spans: list[Span] = []
-        self._past_notes: list[str] = []
         self._last_checkpoint = monotonic()
         self._stack = ExitStack()
         with ExitStack() as undo:
             undo.push(self._stack)
             self._hold_folder()
-            if Journal.exists(folder):
+            if self.has_log:
                 self._resume()
             else:
-                self._begin(cluster)
-            facts = {"cluster": cluster, "poll_s": settings.poll_s, "hold_back_s": settings.hold_back_s}
+                self._begin()
+            facts = {
+                "cluster": self._journal.metadata.cluster,
+                "poll_s": settings.poll_s,
+                "hold_back_s": settings.hold_back_s,
+            }
             self._status = StatusKeeper(self._session, feed, facts, folder / STATUS_FILE)
             undo.pop_all()
 
     def _hold_folder(self) -> None:
         folder = self._folder
-        if folder.is_dir() and any(folder.glob("[!.]*")) and not (folder / LOG_FILE).exists():
+        # a follower that was killed early left its lock, and a log without metadata
+        is_followed = (folder / LOG_FILE).exists() and (self.has_log or (folder / _LOCK_FILE).exists())
+        if folder.is_dir() and any(folder.glob("[!.]*")) and not is_followed:
             raise OutputExistsError(
                 f"{folder} exists already, and is not the folder of a follower; choose another name"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock")
+        lock = FileLock(folder / _LOCK_FILE)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
@@ -128,7 +131,12 @@ class Follower:
             ) from error
         self._stack.callback(lock.release)
 
-    def _begin(self, cluster: str | None) -> None:
+    @property
+    def has_log(self) -> bool:
+        """True once the first states are final."""
+        return Journal.exists(self._folder)
+
+    def _begin(self) -> None:
         for is_last in (False, True):
             begin_s = monotonic()
             beginning = self._feed.begin()
@@ -140,29 +148,33 @@ class Follower:
             with session:  # loops were compiled meanwhile, once: begin with the states of now
                 self._tell("Compiled; following begins now.")
         self._session = self._stack.enter_context(session)
-        metadata = EventsMetadata(cluster=cluster, source_format=f"followed: {self._feed.name}")
+        metadata = EventsMetadata(cluster=beginning.cluster, source_format=f"followed: {self._feed.name}")
         self._journal = Journal.create(self._folder, beginning.nodes, beginning.start_us, metadata)
 
     def _resume(self) -> None:
         """Go on from the last checkpoint and the log after it, or replay the log where that does not fit any more."""
         self._journal = Journal.open(self._folder)
         log = self._journal.load()
-        followed = self._journal.notes.get("followed", {})
-        self._past_spans = [Span(**span) for span in followed.get("spans", [])]
-        self._past_notes = list(followed.get("notes", []))
+        followed = self._journal.metadata.notes["followed"]
+        self._feed.spans[:0] = [Span(**span) for span in followed.get("spans", [])]
+        self._feed.notes[:0] = followed.get("notes", [])
         first_states = log.first_states()
-        beginning = NodeEvents.to_come(
+        to_come = NodeEvents.to_come(
             log.nodes,
             log.window_start_us,
             initial_state=first_states,
             n_nodes_at_start=log.metadata.n_nodes_at_start,
         )
         try:
-            session = self._open(beginning, SESSION, resume=True)
+            session = self._open(to_come, SESSION, resume=True)
             session.forget_waiting()
+            if session.until_us > log.window_end_us:
+                session.__exit__(None, None, None)
+                raise InputError("the last checkpoint is of a later time")
         except InputError as error:
             self._tell(f"The run is made anew from the log: {error.problem}.")
-            session = self._open(beginning, SESSION, overwrite=True)
+            session = self._open(to_come, SESSION, overwrite=True)
+            (self._folder / STATUS_FILE).unlink(missing_ok=True)  # its ledger is that of the other run
         self._session = self._stack.enter_context(session)
         states = dict(zip(log.nodes, first_states.tolist(), strict=True))
         for batch in log.batches(_RESUMED_ROWS):
@@ -193,7 +205,6 @@ class Follower:
         portion = self._feed.poll()
         decisions = None if portion is None else self._take(portion)
         status = self._status.update(decisions)
-        write_whole(self._folder / STATUS_FILE, status.to_text())
         self._publish_status(status)
         if monotonic() - self._last_checkpoint >= self._settings.checkpoint_every_s:
             self.checkpoint()
@@ -217,20 +228,18 @@ class Follower:
         return decisions
 
     def _notes(self) -> dict[str, Any]:
-        spans = [*self._past_spans, *self._feed.spans]
-        notes = list(dict.fromkeys([*self._past_notes, *self._feed.notes]))
-        return span_notes(spans, notes, len(self._session.events.nodes))
+        return span_notes(self._feed.spans, self._feed.notes, len(self._session.events.nodes))
 
     def checkpoint(self) -> None:
         """Save the state to go on from, and make the run folder of the log so far."""
         self._last_checkpoint = monotonic()
-        if not Journal.exists(self._folder):
+        if not self.has_log:
             return  # nothing is final yet
         self._journal.sync()
-        self._session.checkpoint()
         try:
+            self._session.checkpoint()
             self._write_run()
-        except BfreplayError as error:  # a run folder can be made later; following goes on
+        except (BfreplayError, OSError) as error:  # both can be made later; following goes on
             self._tell(f"The run folder was not made: {' '.join(str(error).split())}")
 
     def _write_run(self) -> None:
@@ -245,7 +254,7 @@ class Follower:
 
     def stop(self) -> None:
         """End the log where decisions are final, save the state, and make the run folder."""
-        if Journal.exists(self._folder):
+        if self.has_log:
             self._journal.close(self._notes())
         self.checkpoint()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from os import SEEK_END
 from pathlib import Path
 
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
@@ -72,10 +73,14 @@ class GrowingFile:
     def _new_rows(self) -> list[Row]:
         try:
             with self._file.open("rb") as stream:
+                n_bytes = stream.seek(0, SEEK_END)
                 stream.seek(self._offset)
                 text = stream.read()
         except OSError as error:
             raise InputError(f"the log cannot be read: {error.strerror}", file=self._file) from error
+        if n_bytes < self._offset:
+            fix = "append only; follow a new log into another folder"
+            raise InputError("the log has become shorter", file=self._file, value=f"{n_bytes} bytes", fix=fix)
         text = text[: text.rfind(b"\n") + 1]
         try:
             lines = list(csv.reader(text.decode("utf-8").splitlines()))

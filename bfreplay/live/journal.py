@@ -87,9 +87,9 @@ class Journal:
         return self._header.window_end_us
 
     @property
-    def notes(self) -> Mapping[str, Any]:
-        """Notes of the metadata."""
-        return self._header.metadata.notes
+    def metadata(self) -> EventsMetadata:
+        """Metadata so far."""
+        return self._header.metadata
 
     def load(self) -> NodeEvents:
         """Return the log so far."""

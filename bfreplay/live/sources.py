@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -109,12 +109,15 @@ class SlurmSource:
         Longest time that a command may take.
     clock
         Time of a poll.
+    lends
+        Partitions whose jobs do not make a node busy, in accounting too.
     """
 
     name = "slurm"
 
-    def __init__(self, table: StateTable, timeout_s: float, clock: Clock) -> None:
+    def __init__(self, table: StateTable, timeout_s: float, clock: Clock, lends: Collection[str] = ()) -> None:
         self._reader, self._timeout_s, self._clock = SnapshotReader(table), timeout_s, clock
+        self._lends = frozenset(lends)
 
     def cluster(self) -> str | None:
         """Return ``ClusterName`` of the configuration."""
@@ -150,10 +153,13 @@ class SlurmSource:
         with TemporaryDirectory(prefix="bfreplay-gap") as folder:
             files = []
             for name, words in commands.items():
-                text = run_command(words, 10 * self._timeout_s, _ACCOUNTING_TIMES)
-                if len(text.splitlines()) > 1:  # a header alone is no log
+                lines = run_command(words, 10 * self._timeout_s, _ACCOUNTING_TIMES).splitlines(keepends=True)
+                if self._lends and lines and name == "jobs.psv":
+                    place = lines[0].split("|").index("Partition")
+                    lines = [line for line in lines if line.split("|")[place] not in self._lends]
+                if len(lines) > 1:  # a header alone is no log
                     files.append(Path(folder, name))
-                    files[-1].write_text(text, encoding="utf-8")
+                    files[-1].write_text("".join(lines), encoding="utf-8")
             if not files:
                 return None
             inventory = Path(folder, "nodes")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from bfreplay.datasets.snapshots.readings import NodeReading
 
-LAST_DECISIONS = 10
+LAST_DECISIONS = LAST_SPANS = 10
 _USED_UP = (NodeState.DRAIN, NodeState.DOWN, NodeState.OFF)
 _NOT_IN_USE = (NodeState.IDLE, NodeState.PLANNED, NodeState.RESERVED)
 _DAY_US = 24 * HOUR_US
@@ -85,7 +85,7 @@ class StatusKeeper:
             ledger_node_hours={label: hours - self._before.get(label, 0.0) for label, hours in ledger.items()},
             ledger_since=iso_utc(self._since_us),
             ledger_before=self._before,
-            spans=list(feed.spans),
+            spans=feed.spans[-LAST_SPANS:],
             notes=list(feed.notes),
             polls=feed.n_polls,
             unanswered=feed.n_unanswered,

@@ -77,6 +77,8 @@ class LiveStatus(RecordPart, frozen=True, kw_only=True):
         Node-hours by label of the ledger since midnight UTC, or since following began.
     ledger_before
         Those from the beginning to ``ledger_since``.
+    spans
+        The last ten; the metadata of the log have all.
     """
 
     version: str

@@ -49,6 +49,7 @@ class ScriptedSource:
 
     def accounted(self, start_us: int, end_us: int, nodes: Sequence[str]) -> NodeEvents | None:
         self.asked.append((start_us, end_us))
+        self.asked_nodes = list(nodes)
         if isinstance(self.log, Exception):
             raise self.log
         return self.log

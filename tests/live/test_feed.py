@@ -47,7 +47,7 @@ def test_a_change_has_the_time_of_the_poll_that_shows_it(clock):
 
 def test_a_log_begins_with_the_states_of_the_first_poll(clock):
     feed = PolledStates(ScriptedSource(clock, {"b": "busy", "a": "planned"}), clock, 1.0)
-    assert feed.begin() == feed_module.Beginning(("a", "b"), (PLANNED, BUSY), T)
+    assert feed.begin() == feed_module.Beginning(("a", "b"), (PLANNED, BUSY), T, "tiny")
 
 
 def test_a_first_poll_without_an_answer_is_an_error(clock):
@@ -104,6 +104,17 @@ def test_without_accounting_all_nodes_are_unknown_in_a_gap(clock):
     assert feed.spans[0].words == "nobody polled; all 2 nodes are unknown: scripted has no accounting"
 
 
+def test_nodes_that_are_gone_after_a_gap_are_unknown_in_it_and_accounting_is_not_asked_of_them(clock):
+    source, feed = begun(clock, a="idle", b="idle", c="idle")
+    poll(feed, source, 1, a="idle", b="idle")
+    source.log = accounted_log(1, 100, {"a": "idle"})
+    portion = poll(feed, source, 100, a="idle")
+    assert source.asked_nodes == ["a"]
+    rows = [row for row in portion.rows if row[1] != "c"]
+    assert rows == [(T + S + 1, "b", UNKNOWN)]
+    assert all(state == UNKNOWN for _, node, state in portion.rows if node == "c")
+
+
 def test_accounting_that_cannot_be_read_leaves_the_gap_unknown_with_the_reason(clock):
     source, feed = begun(clock, a="idle")
     source.log = InputError("sacct is broken", value="x")
@@ -147,9 +158,11 @@ def test_a_clock_that_is_set_back_is_noted_and_the_log_waits_for_it(clock):
     clock.behind_s = -30.0
     portion = poll(feed, source, 11, a="busy")
     assert portion.until_us == T + 40 * S
+    assert feed.problem == "the clock of this machine was set back, and the log waits for it"
     assert all(time_us <= T + 40 * S for time_us, _, _ in portion.rows)
     portions = [poll(feed, source, at_s, a="busy") for at_s in (12, 39, 41)]
     assert [row for portion in portions for row in portion.rows] + portion.rows == [(T + 41 * S, "a", BUSY)]
+    assert feed.problem == ""
     step = feed.spans[-1]
     assert len(feed.spans) == 2  # the jump to 40 s is a gap
     assert step.kind == "clock"

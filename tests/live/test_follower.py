@@ -190,6 +190,49 @@ def test_other_options_make_the_run_anew_from_the_log(tmp_path, clock):
     assert tables(tmp_path / "live" / "run") == tables(tmp_path / "again")
 
 
+def test_a_run_made_anew_has_the_nodes_of_the_log_in_its_order(tmp_path, clock, monkeypatch):
+    late = {**SCRIPT[1], "z": "unknown"}
+    monkeypatch.setitem(SCRIPT, 3, late)
+    monkeypatch.setitem(SCRIPT, 7, {**late, "y": "idle"})
+    monkeypatch.setitem(SCRIPT, 9, {**late, "y": "busy"})
+    monkeypatch.delitem(SCRIPT, 14)
+    follow(tmp_path / "live", clock, 1, 14)
+    assert load_events(tmp_path / "live" / "log.csv").nodes == ("a", "b", "c", "z", "y")
+    follow(tmp_path / "live", clock, 14, LAST_S, jobs=jobs("A"))
+    log = load_events(tmp_path / "live" / "log.csv")
+    assert log.nodes == ("a", "b", "c", "z", "y")
+    replay_log(log, jobs("A"), out=tmp_path / "again", **OPTIONS)
+    assert tables(tmp_path / "live" / "run")["decisions.parquet"] == tables(tmp_path / "again")["decisions.parquet"]
+
+
+def test_a_checkpoint_later_than_the_log_is_not_gone_on_with(tmp_path, clock):
+    folder = tmp_path / "live"
+    follow(folder, clock, 1, 8)
+    older = {file: file.read_bytes() for file in folder.glob("log.csv*")}
+    follow(folder, clock, 8, 14)
+    for file, content in older.items():
+        file.write_bytes(content)
+    told: list[str] = []
+    follow(folder, clock, 14, LAST_S, tell=told.append)
+    assert told == ["The run is made anew from the log: the last checkpoint is of a later time."]
+    replay_log(folder / "log.csv", jobs(), out=tmp_path / "again", **OPTIONS)
+    assert tables(folder / "run") == tables(tmp_path / "again")
+
+
+def test_the_status_goes_on_with_the_last_spans_and_the_cluster_of_before(tmp_path, clock, monkeypatch):
+    follow(tmp_path / "live", clock, 1, 5)
+    for start_s in range(100, 100 + 12 * 50, 50):
+        follow(tmp_path / "live", clock, start_s, start_s + 5)
+    monkeypatch.setattr(ScriptedSource, "cluster", None)  # the scheduler does not answer when following goes on
+    follow(tmp_path / "live", clock, 703, 704)
+    status = LiveStatus.from_text((tmp_path / "live" / "status.json").read_bytes())
+    assert status.cluster == "tiny"
+    assert len(status.spans) == 10
+    assert status.spans[-1].end == iso_utc(T + 704 * S)
+    notes = load_events(tmp_path / "live" / "log.csv").metadata.notes["followed"]
+    assert len(notes["spans"]) == 13
+
+
 def test_nodes_that_appear_are_numbered_last_and_those_that_vanish_are_unknown(tmp_path, clock, monkeypatch):
     monkeypatch.setitem(SCRIPT, 9, {"a": "idle", "c": "idle", "Z": "idle"})
     monkeypatch.delitem(SCRIPT, 14)
@@ -219,6 +262,20 @@ def test_a_first_answer_that_is_old_when_the_loops_are_compiled_is_asked_again(t
         assert follower._session.events.window_start_us == T + 60 * S
 
 
+def test_a_run_folder_or_a_status_that_cannot_be_written_ends_nothing(tmp_path, clock, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    told: list[str] = []
+    with monkeypatch.context() as full:
+        full.setattr(follower_module.shutil, "copytree", fail)
+        full.setattr(follower_module, "write_whole", fail)
+        follow(tmp_path / "live", clock, 1, 12, tell=told.append)
+    assert [text.split(":")[0] for text in told] == ["The status cannot be published", "The run folder was not made"]
+    follow(tmp_path / "live", clock, 12, LAST_S)
+    assert (tmp_path / "live" / "run").exists()
+
+
 def test_two_followers_of_one_folder_are_one_too_many(tmp_path, clock):
     follower = follow(tmp_path / "live", clock, 1, 3, stops=False)
     with pytest.raises(InputError, match="another process follows into this folder"):
@@ -233,6 +290,20 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, clock):
     with pytest.raises(OutputExistsError, match="not the folder of a follower"):
         follow(tmp_path / "live", clock, 1, 2)
     assert [file.name for file in (tmp_path / "live").iterdir()] == ["thesis.tex"]
+
+
+def test_a_log_without_metadata_that_no_follower_wrote_is_left_alone(tmp_path, clock):
+    (tmp_path / "live").mkdir()
+    (tmp_path / "live" / "log.csv").write_text("time,node,state\n")
+    with pytest.raises(OutputExistsError, match="not the folder of a follower"):
+        follow(tmp_path / "live", clock, 1, 2)
+    assert [file.name for file in (tmp_path / "live").iterdir()] == ["log.csv"]
+    assert (tmp_path / "live" / "log.csv").read_text() == "time,node,state\n"
+
+
+def test_a_follower_that_was_stopped_before_anything_was_final_begins_anew(tmp_path, clock):
+    assert not follow(tmp_path / "live", clock, 1, 2).has_log
+    assert follow(tmp_path / "live", clock, 3, LAST_S).has_log
 
 
 def test_a_log_that_was_cut_is_refused(tmp_path, clock):
@@ -278,6 +349,17 @@ def test_a_growing_file_is_followed_row_by_row(tmp_path):
         follower.stop()
     rows = (tmp_path / "live" / "log.csv").read_text().splitlines()[3:]
     assert rows == [f"{iso_utc(T + 5 * S)},b,idle,", f"{iso_utc(T + 9 * S)},a,busy,"]
+
+
+def test_a_growing_file_that_has_become_shorter_is_refused(tmp_path):
+    file = tmp_path / "growing.csv"
+    file.write_text(f"time,node,state\n{iso_utc(T)},a,idle\n{iso_utc(T)},b,busy\n")
+    feed = GrowingFile(file)
+    feed.begin()
+    feed.poll()
+    file.write_text("time,node,state\n")
+    with pytest.raises(InputError, match="has become shorter"):
+        feed.poll()
 
 
 @pytest.mark.parametrize("line", ["x,a,idle", "2024-01-01T00:00:00Z,a,asleep", "2024-01-01T00:00:00Z,a"])

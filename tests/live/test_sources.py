@@ -40,8 +40,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return add
 
 
-def slurm(timeout_s: float = 5.0) -> SlurmSource:
-    return SlurmSource(StateTable.default(), timeout_s, lambda: T * S)
+def slurm(timeout_s: float = 5.0, **options) -> SlurmSource:
+    return SlurmSource(StateTable.default(), timeout_s, lambda: T * S, **options)
 
 
 def echo(text: str) -> str:
@@ -150,6 +150,14 @@ def test_a_gap_is_asked_of_accounting_in_utc(commands, monkeypatch):
         ("22:13:30", "n2", "busy"),
         ("22:13:40", "n2", "idle"),
     ]
+
+
+def test_in_a_gap_jobs_that_lend_their_nodes_do_not_make_them_busy(commands):
+    script = SACCT.replace("JobIDRaw ", "JobIDRaw Partition ").replace("JobIDRaw|", "JobIDRaw|Partition|")
+    script = script.replace("7|", "7|idle|").replace("\nEND", "\n8|batch|COMPLETED|2023-11-14T22:13:50||1|n1\nEND")
+    commands(sacct=script.replace("50||", "50|2023-11-14T22:14:00|"), sacctmgr="exit 0")
+    log = slurm(lends=("idle",)).accounted(T * S, (T + 60) * S, ["n1", "n2"])
+    assert [row.node for row in log.to_frame().itertuples() if row.state == "busy"] == ["n1"]
 
 
 def test_accounting_without_a_job_tells_nothing(commands):

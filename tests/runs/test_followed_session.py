@@ -186,6 +186,14 @@ def test_a_row_of_a_time_that_is_over_counts_from_the_earliest_time_that_is_not(
         assert session.nodes_now()[0] == NodeNow("n0", NodeState.IDLE, 15 * SECOND, "a")
 
 
+def test_a_late_row_does_not_replace_one_that_waits_for_the_earliest_time():
+    with live() as session:
+        session.advance([at(15, "n0", "idle")], 20 * SECOND)
+        session.advance([at(12, "n0", "down")], 21 * SECOND)
+        session.advance(until=30 * SECOND)
+        assert session.nodes_now()[0] == NodeNow("n0", NodeState.IDLE, 15 * SECOND, "a")
+
+
 def test_a_clock_that_steps_back_is_counted_and_nothing_is_replayed():
     with live() as session:
         session.advance([at(2, "n0", "idle")], 20 * SECOND)

@@ -132,7 +132,9 @@ class Portions:
         bound_us = self._bound_us(asked_us, self._hold_back_us if holds_back else 0)
         n_late = int(np.searchsorted(new_rows.time_us, self.until_us))
         in_time = EventBatch(np.maximum(new_rows.time_us, self.until_us), *new_rows.columns[1:])
-        sorted_rows, n_repeated, n_corrected = self._merged(in_time, log)
+        late, in_time = in_time.take(slice(0, n_late)), in_time.take(slice(n_late, None))
+        # a late row is older than one of the earliest time that waits
+        sorted_rows, n_repeated, n_corrected = self._merged([late, self._waiting, in_time], log)
         states = np.append(self.states, np.full(len(names), NodeState.UNKNOWN, np.int8))
         n_ready, n_next = (int(np.searchsorted(sorted_rows.time_us, bound_us, side)) for side in ("left", "right"))
         ready = sorted_rows.take(slice(0, n_ready))
@@ -201,7 +203,7 @@ class Portions:
         number = np.array([self.nodes.index(name) for name in names], np.int32)
         last_us = [max([self.until_us, *self._waiting.time_us[self._waiting.node == node].tolist()]) for node in number]
         rows = EventBatch(np.array(last_us, np.int64), number, np.full(len(names), NodeState.UNKNOWN, np.int8))
-        self._waiting, _, _ = self._merged(rows, self.log)
+        self._waiting, _, _ = self._merged([self._waiting, rows], self.log)
 
     def _latest_us(self, new_rows: EventBatch) -> int:
         """Return the time of the last row so far."""
@@ -240,12 +242,12 @@ class Portions:
                 else None,
             )
 
-    def _merged(self, new_rows: EventBatch, log: NodeEvents) -> tuple[EventBatch, int, int]:
-        """Return all waiting rows in order, the last of each node and instant; and how many were equal to it, or not.
+    def _merged(self, batches: list[EventBatch], log: NodeEvents) -> tuple[EventBatch, int, int]:
+        """Return all rows in order, the last of each node and instant; and how many were equal to it, or not.
 
-        Of rows of one node and instant that differ the one given last stands, with a hold-back.
+        Of rows of one node and instant that differ the last one of the batches stands, with a hold-back.
         """
-        rows = EventBatch.joined([self._waiting, new_rows])
+        rows = EventBatch.joined(batches)
         rows = rows.take(np.lexsort((rows.node, rows.time_us)))
         time_us, node, state = rows.columns
         is_same = np.zeros(len(rows), np.bool_)
