@@ -15,15 +15,16 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.event_tables import sidecar_path
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import US
+from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.experiments.one_run import open_session
 from bfreplay.live.feed import Feed, Portion
 from bfreplay.live.journal import LOG_FILE, Journal
 from bfreplay.live.status import StatusKeeper, span_notes
-from bfreplay.outputs import write_whole
+from bfreplay.outputs import make_folder, remove_empty, remove_leftovers, write_whole
 from bfreplay.result_folders.live import LiveStatus, Span
 from bfreplay.runs import ReplaySession
 
@@ -103,7 +104,7 @@ class Follower:
         self._stack = ExitStack()
         with ExitStack() as undo:
             undo.push(self._stack)
-            self._hold_folder()
+            self._hold_folder(undo)
             if Journal.exists(folder):
                 self._resume()
             else:
@@ -112,13 +113,13 @@ class Follower:
             self._status = StatusKeeper(self._session, feed, facts, folder / STATUS_FILE)
             undo.pop_all()
 
-    def _hold_folder(self) -> None:
+    def _hold_folder(self, undo: ExitStack) -> None:
         folder = self._folder
         if folder.is_dir() and any(folder.glob("[!.]*")) and not (folder / LOG_FILE).exists():
             raise OutputExistsError(
                 f"{folder} exists already, and is not the folder of a follower; choose another name"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        new_folders = make_folder(folder)
         lock = FileLock(folder / ".lock")
         try:
             lock.acquire(timeout=0)
@@ -127,6 +128,11 @@ class Follower:
                 "another process follows into this folder", file=folder, fix="stop it, or choose another folder"
             ) from error
         self._stack.callback(lock.release)
+        for file in (folder / STATUS_FILE, sidecar_path(folder / LOG_FILE)):
+            remove_leftovers(file)
+        if not (folder / LOG_FILE).exists():
+            undo.callback(remove_empty, new_folders)
+            undo.callback((folder / ".lock").unlink, missing_ok=True)
 
     def _begin(self, cluster: str | None) -> None:
         for is_last in (False, True):
@@ -147,6 +153,7 @@ class Follower:
         """Go on from the last checkpoint and the log after it, or replay the log where that does not fit any more."""
         self._journal = Journal.open(self._folder)
         log = self._journal.load()
+        self._tell(f"Resumes the log in {self._folder}, which ends at {iso_utc(log.window_end_us)}.")
         followed = self._journal.notes.get("followed", {})
         self._past_spans = [Span(**span) for span in followed.get("spans", [])]
         self._past_notes = list(followed.get("notes", []))

@@ -185,7 +185,7 @@ def test_other_options_make_the_run_anew_from_the_log(tmp_path, clock):
         PolledStates(source, clock, 1.0), tmp_path / "live", jobs(), {"t_fwd": 30.0}, SETTINGS, tell=told.append
     ) as follower:
         follower.stop()
-    assert told[0].startswith("The run is made anew from the log")
+    assert told[1].startswith("The run is made anew from the log")
     replay_log(tmp_path / "live" / "log.csv", jobs(), out=tmp_path / "again", t_fwd=30.0)
     assert tables(tmp_path / "live" / "run") == tables(tmp_path / "again")
 
