@@ -274,7 +274,7 @@ def _poll_until(
 ) -> None:
     """Poll, at least once, until ``stop``, or as long as the second of the times says."""
     poll_s, for_s = times_s
-    n_spans, problem = 0, ""
+    n_spans, n_notes, problem = 0, 0, ""
     next_s = monotonic()
     end_s = None if for_s is None else next_s + for_s
     with follow_progress(hidden=quiet) as show:
@@ -282,7 +282,9 @@ def _poll_until(
             status = follower.poll()
             for span in feed.spans[n_spans:]:
                 tell(f"{span.kind} from {span.start} to {span.end}: {span.words}.")
-            n_spans = len(feed.spans)
+            for words in feed.notes[n_notes:]:
+                tell(f"{words}.")
+            n_spans, n_notes = len(feed.spans), len(feed.notes)
             if feed.problem != problem:
                 problem = feed.problem
                 tell(f"No answer: {problem}" if problem else "Answered again.")

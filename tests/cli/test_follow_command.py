@@ -71,6 +71,13 @@ def test_a_second_start_says_what_it_resumes_and_tidies_after_a_killed_one(tmp_p
     assert set(tmp_path.rglob("*")) == files
 
 
+def test_a_word_that_is_not_in_the_table_is_said_once(tmp_path):
+    result = follow("command", *common(tmp_path), "--for", "1s", "--", script(tmp_path, "echo n1 idle; echo n2 odd"))
+    assert result.output.replace("\n", " ").count("odd, in odd, is not in the table of states") == 1
+    notes = json.loads((tmp_path / "live" / "log.csv.meta.json").read_text())["notes"]["followed"]["notes"]
+    assert len(notes) == 1
+
+
 def test_a_terminal_shows_one_line_of_the_last_answer(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     states = script(tmp_path, "echo n1 idle; echo n2 planned; echo n3 busy")
