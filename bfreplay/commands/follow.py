@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from bfreplay import checks
 from bfreplay.commands.inputs import note, say
 from bfreplay.commands.option_flags import PLACE, RARE, adding, run_options
-from bfreplay.commands.progress import announce_compiling
+from bfreplay.commands.progress import announce_compiling, follow_progress
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import LOG, OPTIONS
@@ -24,6 +24,7 @@ from bfreplay.experiments.declared_options import LOG, OPTIONS
 if TYPE_CHECKING:
     from bfreplay.datasets.snapshots.state_table import StateTable
     from bfreplay.live.feed import Feed
+    from bfreplay.live.follower import Follower
     from bfreplay.result_folders.live import LiveStatus
 
 _FOLLOWING = "Following"
@@ -238,7 +239,7 @@ def _follow(context: click.Context, feed_of: Callable[[], Feed], options: dict[s
     for name, seconds in (("--poll", poll_s), ("--hold-back", hold_back_s)):
         if not seconds >= 1 / US:
             raise InputError(f"{name} is no time", column=name, value=seconds, expected="more than 0 s")
-    end_s = None if duration is None else monotonic() + checks.length_of_time("for", duration, 0.0)
+    for_s = None if duration is None else checks.length_of_time("for", duration, 0.0)
     every_s = checks.length_of_time("checkpoint-every", options.pop("checkpoint_every"), 0.0)
     folder, publish = options.pop("folder"), _publishers(options.pop("page"), options.pop("metrics"))
     given = {
@@ -253,27 +254,51 @@ def _follow(context: click.Context, feed_of: Callable[[], Feed], options: dict[s
         feed = feed_of()
         with Follower(feed, folder, options["jobs"], given, settings, tell=tell, publish=publish) as follower:
             tell(f"Following by {feed.name} into {folder}; Ctrl-C stops.")
-            n_spans, problem = len(feed.spans), ""
-            next_s = monotonic()
-            while not stop.is_set() and (end_s is None or monotonic() < end_s):
-                follower.poll()
-                for span in feed.spans[n_spans:]:
-                    tell(f"{span.kind} from {span.start} to {span.end}: {span.words}.")
-                n_spans = len(feed.spans)
-                if feed.problem != problem:
-                    problem = feed.problem
-                    tell(f"The states are not known: {problem}." if problem else "The states are known again.")
-                next_s = max(next_s + poll_s, monotonic())
-                stop.wait(min(next_s, end_s or next_s) - monotonic())
+            _poll_until(stop, follower, feed, (poll_s, for_s), tell, quiet=quiet)
             follower.stop()
     places = f"The log: {folder / 'log.csv'}; its run: {folder / 'run'}"
     tell(f"Stopped. {places if follower.has_log else 'Nothing was final yet: there is no log.'}")
 
 
+def _poll_until(
+    stop: Event,
+    follower: Follower,
+    feed: Feed,
+    times_s: tuple[float, float | None],
+    tell: Callable[[str], None],
+    *,
+    quiet: bool,
+) -> None:
+    """Poll, at least once, until ``stop``, or as long as the second of the times says."""
+    poll_s, for_s = times_s
+    n_spans, n_notes, problem = len(feed.spans), len(feed.notes), ""
+    next_s = monotonic()
+    end_s = None if for_s is None else next_s + for_s
+    with follow_progress(hidden=quiet) as show:
+        while not stop.is_set():
+            status = follower.poll()
+            for span in feed.spans[n_spans:]:
+                tell(f"{span.kind} from {span.start} to {span.end}: {span.words}.")
+            for words in feed.notes[n_notes:]:
+                tell(f"{words}.")
+            n_spans, n_notes = len(feed.spans), len(feed.notes)
+            if feed.problem != problem:
+                problem = feed.problem
+                tell(f"The states are not known: {problem}." if problem else "The states are known again.")
+            if show is not None:
+                show(status)
+            next_s = max(next_s + poll_s, monotonic())
+            stop.wait(min(next_s, end_s or next_s) - monotonic())
+            if end_s is not None and monotonic() >= end_s:
+                return
+
+
 def _publishers(page: Path | None, metrics: Path | None) -> list[Callable[[LiveStatus], object]]:
-    from bfreplay.outputs import write_whole
+    from bfreplay.outputs import remove_leftovers, write_whole
 
     publish: list[Callable[[LiveStatus], object]] = []
+    for file in filter(None, (page, metrics)):
+        remove_leftovers(file)  # of a killed follower, once: writes after every poll do not look for them
     if page is not None:
         from bfreplay.report.page.live_page import write_live_page
         from bfreplay.report.page.templates import check_report

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from bfreplay.experiments.prepared_run import PreparedRun
     from bfreplay.experiments.sweep import SweepProgress
+    from bfreplay.result_folders.live import LiveStatus
 
 BAR, SHARE, TIME_LEFT = "BarColumn", "TaskProgressColumn", "TimeRemainingColumn"
 DOWNLOAD, SPEED = "DownloadColumn", "TransferSpeedColumn"
@@ -87,13 +88,13 @@ class _Lines:
 
 
 def terminal_bar(
-    *columns: str, is_piped: bool = False
+    *columns: str, is_piped: bool = False, is_redrawn: bool = True
 ) -> Callable[[Callable[..., Iterator[_Update]]], _Shown[_Update]]:
     """Decorator for a generator that shows progress on a bar and yields a function to report it.
 
     The result is a context manager with one more argument, ``hidden``: if true, or if stderr is no terminal, it yields
     ``None``; with ``is_piped``, stderr that is no terminal gets lines. ``columns`` are texts, and names of rich's
-    columns.
+    columns. Without ``is_redrawn`` the bar changes at its updates alone, for one that stays for days.
     """
 
     def decorate(show: Callable[..., Iterator[_Update]]) -> _Shown[_Update]:
@@ -113,7 +114,8 @@ def terminal_bar(
                 getattr(progress, column)() if column.endswith("Column") else progress.TextColumn(column)
                 for column in columns
             ]
-            with progress.Progress(*bar_columns, console=Console(stderr=True)) as bar:
+            console = Console(stderr=True)
+            with progress.Progress(*bar_columns, console=console, auto_refresh=is_redrawn) as bar:
                 yield from show(bar, *arguments)
 
         return with_bar
@@ -218,6 +220,21 @@ def replay_progress(bar: Progress, start_us: int, end_us: int) -> Iterator[Calla
     yield update
     duration_s = max(perf_counter() - start_s, 1e-9)
     bar.update(task, completed=end_us - start_us, events=latest, speed=(latest - (first or 0)) / duration_s)
+
+
+@terminal_bar("{task.fields[now]}", is_redrawn=False)
+def follow_progress(bar: Progress) -> Iterator[Callable[[LiveStatus], None]]:
+    """Show one line for a cluster that is followed: nodes that are idle, startable and held at the last answer."""
+    task = bar.add_task("follow", total=None, now="")
+
+    def update(status: LiveStatus) -> None:
+        held = sum(job.n_nodes for job in status.jobs)
+        idle = f"{status.idle:,} of {status.n_nodes:,} nodes idle, {status.startable:,} startable"
+        states = "no answer" if status.problem else idle
+        at = status.time[:19].replace("T", " ")
+        bar.update(task, now=f"{at} UTC: {states}; training would hold {held:,}", refresh=True)
+
+    yield update
 
 
 _STAGES = {

@@ -119,6 +119,7 @@ class PolledStates:
         self.n_polls = self.n_unanswered = 0
         self.last_us = 0
         self._clock_ahead_us = self._ahead_us()
+        self._n_strange = 0
 
     @property
     def states(self) -> Mapping[str, NodeState]:
@@ -165,7 +166,7 @@ class PolledStates:
         rows = self._fill(snapshot) if snapshot.time_us - self.last_us > self._gap_us else []
         rows += self._changes.update(snapshot)
         self.last_us = snapshot.time_us
-        self._note_privacy()
+        self._note_what_is_strange()
         return Portion(rows, snapshot.time_us)
 
     def _answer(self) -> Snapshot:
@@ -227,8 +228,16 @@ class PolledStates:
         self._changes = StateChanges(now_states, end_us - 1, self._lends)
         return rows
 
-    def _note_privacy(self) -> None:
-        """Say once that the jobs of others cannot be seen."""
+    def _note_what_is_strange(self) -> None:
+        """Say once that the jobs of others cannot be seen, or that a word is not in the table of states."""
+        if len(self._source.strange_words) > self._n_strange:
+            self._n_strange = len(self._source.strange_words)
+            self.notes += [
+                note
+                for word, raw in self._source.strange_words.items()
+                if (note := f"{word}, in {raw}, is not in the table of states: such nodes are unknown, unless busy")
+                not in self.notes
+            ]
         if not self._changes.sees_others_jobs and PRIVATE not in self.notes:
             self.notes.append(PRIVATE)
 

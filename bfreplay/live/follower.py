@@ -15,15 +15,16 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.event_tables import sidecar_path
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import US
+from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.experiments.one_run import open_session
 from bfreplay.live.feed import Feed, Portion
 from bfreplay.live.journal import LOG_FILE, Journal
 from bfreplay.live.status import StatusKeeper, span_notes
-from bfreplay.outputs import write_whole
+from bfreplay.outputs import make_folder, remove_empty, remove_leftovers, write_whole
 from bfreplay.result_folders.live import LiveStatus, Span
 from bfreplay.runs import ReplaySession
 
@@ -100,7 +101,7 @@ class Follower:
         self._stack = ExitStack()
         with ExitStack() as undo:
             undo.push(self._stack)
-            self._hold_folder()
+            self._hold_folder(undo)
             if self.has_log:
                 self._resume()
             else:
@@ -113,7 +114,7 @@ class Follower:
             self._status = StatusKeeper(self._session, feed, facts, folder / STATUS_FILE)
             undo.pop_all()
 
-    def _hold_folder(self) -> None:
+    def _hold_folder(self, undo: ExitStack) -> None:
         folder = self._folder
         # a follower that was killed early left its lock, and a log without metadata
         is_followed = (folder / LOG_FILE).exists() and (self.has_log or (folder / _LOCK_FILE).exists())
@@ -121,7 +122,7 @@ class Follower:
             raise OutputExistsError(
                 f"{folder} exists already, and is not the folder of a follower; choose another name"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        new_folders = make_folder(folder)
         lock = FileLock(folder / _LOCK_FILE)
         try:
             lock.acquire(timeout=0)
@@ -130,6 +131,11 @@ class Follower:
                 "another process follows into this folder", file=folder, fix="stop it, or choose another folder"
             ) from error
         self._stack.callback(lock.release)
+        for file in (folder / STATUS_FILE, sidecar_path(folder / LOG_FILE)):
+            remove_leftovers(file)
+        if not (folder / LOG_FILE).exists():
+            undo.callback(remove_empty, new_folders)
+            undo.callback((folder / _LOCK_FILE).unlink, missing_ok=True)
 
     @property
     def has_log(self) -> bool:
@@ -155,6 +161,7 @@ class Follower:
         """Go on from the last checkpoint and the log after it, or replay the log where that does not fit any more."""
         self._journal = Journal.open(self._folder)
         log = self._journal.load()
+        self._tell(f"Resumes the log in {self._folder}, which ends at {iso_utc(log.window_end_us)}.")
         followed = self._journal.metadata.notes["followed"]
         self._feed.spans[:0] = [Span(**span) for span in followed.get("spans", [])]
         self._feed.notes[:0] = followed.get("notes", [])

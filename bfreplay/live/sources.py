@@ -6,8 +6,11 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Protocol
 
 from bfreplay.datasets import NodeEvents
@@ -36,9 +39,12 @@ class StateSource(Protocol):
     ----------
     name
         Name in messages and in the log: ``"slurm"``.
+    strange_words
+        Words met so far that the table of states does not have, and a state in which each occurred.
     """
 
     name: str
+    strange_words: Mapping[str, str]
 
     def cluster(self) -> str | None:
         """Return the name of the cluster, ``None`` if it has none."""
@@ -56,13 +62,24 @@ class StateSource(Protocol):
         """
 
 
-def run_command(words: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None) -> str:
+_LONGEST_ANSWER = 2**28
+"""Largest answer to a poll, in bytes: that of 400,000 nodes."""
+_LONGEST_ACCOUNTING = 2**30
+_PIECE = 2**16
+
+
+def run_command(
+    words: Sequence[str],
+    timeout_s: float,
+    environment: Mapping[str, str] | None = None,
+    longest: int = _LONGEST_ANSWER,
+) -> str:
     """Return what a command prints.
 
     Raises
     ------
     NoAnswerError
-        It fails, takes too long, or prints what is not UTF-8.
+        It fails, takes too long, or prints too much, or what is not UTF-8.
     """
     shown = " ".join(words)[:100]
     try:
@@ -76,14 +93,17 @@ def run_command(words: Sequence[str], timeout_s: float, environment: Mapping[str
         )
     except OSError as error:
         raise NoAnswerError(f"{shown}: {error.strerror}") from error
-    try:
-        output, complaint = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as error:
-        raise NoAnswerError(f"{shown}: no answer within {timeout_s:g} s") from error
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    with process:
+        try:
+            output, complaint = _read_streams(process, monotonic() + timeout_s, longest)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # the command may have ended, and what it started not
+            if isinstance(error, TimeoutError):
+                raise NoAnswerError(f"{shown}: no answer within {timeout_s:g} s") from None
+            if isinstance(error, OverflowError):
+                raise NoAnswerError(f"{shown}: it prints more than {longest / 2**20:g} MiB") from None
+            raise
     if process.returncode:
         lines = complaint.decode(errors="replace").strip().splitlines()
         said = printable(lines[-1][:200]) if lines else f"exit code {process.returncode}"
@@ -92,6 +112,31 @@ def run_command(words: Sequence[str], timeout_s: float, environment: Mapping[str
         return output.decode()
     except UnicodeDecodeError as error:
         raise NoAnswerError(f"{shown}: its output is not UTF-8") from error
+
+
+def _read_streams(process: subprocess.Popen[bytes], end_s: float, longest: int) -> tuple[bytearray, bytearray]:
+    """Return what a process prints until it ends; ``TimeoutError`` and ``OverflowError`` where that is too much."""
+    output, complaint = bytearray(), bytearray()
+    with DefaultSelector() as selector:
+        for stream, text in ((process.stdout, output), (process.stderr, complaint)):
+            assert stream is not None
+            selector.register(stream, EVENT_READ, text)
+        while selector.get_map():
+            ready = selector.select(max(end_s - monotonic(), 0.0))
+            if monotonic() >= end_s:
+                raise TimeoutError
+            for key, _ in ready:
+                piece = os.read(key.fd, _PIECE)
+                if not piece:
+                    selector.unregister(key.fileobj)
+                key.data.extend(piece)
+                if len(key.data) > longest:
+                    raise OverflowError
+    try:
+        process.wait(max(end_s - monotonic(), 0.0))
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
+    return output, complaint
 
 
 _SLURM_TIMES = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC"}
@@ -118,6 +163,7 @@ class SlurmSource:
     def __init__(self, table: StateTable, timeout_s: float, clock: Clock, lends: Collection[str] = ()) -> None:
         self._reader, self._timeout_s, self._clock = SnapshotReader(table), timeout_s, clock
         self._lends = frozenset(lends)
+        self.strange_words: Mapping[str, str] = table.strange_words
 
     def cluster(self) -> str | None:
         """Return ``ClusterName`` of the configuration."""
@@ -153,7 +199,8 @@ class SlurmSource:
         with TemporaryDirectory(prefix="bfreplay-gap") as folder:
             files = []
             for name, words in commands.items():
-                lines = run_command(words, 10 * self._timeout_s, _ACCOUNTING_TIMES).splitlines(keepends=True)
+                text = run_command(words, 10 * self._timeout_s, _ACCOUNTING_TIMES, _LONGEST_ACCOUNTING)
+                lines = text.splitlines(keepends=True)
                 if self._lends and lines and name == "jobs.psv":
                     place = lines[0].split("|").index("Partition")
                     lines = [line for line in lines if line.split("|")[place] not in self._lends]
@@ -197,6 +244,7 @@ class CommandSource:
     def __init__(self, words: Sequence[str], table: StateTable, timeout_s: float, clock: Clock) -> None:
         self._words, self._reader = list(words), SnapshotReader(table)
         self._timeout_s, self._clock = timeout_s, clock
+        self.strange_words: Mapping[str, str] = table.strange_words
 
     def cluster(self) -> str | None:
         """Return ``None``: such a command does not tell."""
@@ -217,4 +265,5 @@ def _answer(read: Callable[[], Snapshot]) -> Snapshot:
     try:
         return read()
     except InputError as error:
-        raise NoAnswerError(f"the answer cannot be read: {error.problem}") from error
+        place = "" if error.row is None else f", {error.row}: {error.value}"
+        raise NoAnswerError(f"the answer cannot be read: {error.problem}{place}") from error

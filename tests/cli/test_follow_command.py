@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from bfreplay import load_events
 from bfreplay.cli import main
+from bfreplay.outputs import temporary_name
 from bfreplay.runs import RunResult
 
 
@@ -44,6 +46,44 @@ def test_a_command_of_the_site_is_followed_to_a_log_a_run_a_page_and_metrics(tmp
     assert "2 idle: a preemptible worker could start" in page.read_text()
     assert 'bfreplay_nodes{state="idle"} 2.0' in metrics.read_text()
     assert "Stopped. The log:" in result.output
+
+
+def test_the_shortest_time_has_a_poll_and_says_that_nothing_is_final(tmp_path):
+    page = tmp_path / "now.html"
+    words = ["--hold-back", "1min", "--for", "0.001s", "--page", page, "--", script(tmp_path, "echo n1 idle")]
+    result = follow("command", *common(tmp_path)[:-2], *words)
+    assert result.exit_code == 0, result.output
+    assert "1 idle" in page.read_text()
+    assert "Nothing was final yet: there is no log." in result.output
+
+
+def test_a_second_start_says_what_it_resumes_and_tidies_after_a_killed_one(tmp_path):
+    page, metrics, live = tmp_path / "now.html", tmp_path / "now.prom", tmp_path / "live"
+    words = ["--for", "1s", "--page", page, "--metrics", metrics, "--", script(tmp_path, "echo n1 idle")]
+    assert follow("command", *common(tmp_path), *words).exit_code == 0
+    end = json.loads((live / "log.csv.meta.json").read_text())["window_end"]
+    files = set(tmp_path.rglob("*"))
+    name = temporary_name("NAME", "part").replace(f"-{os.getpid()}-", "-999999999-")
+    for file in (page, metrics, live / "status.json", live / "log.csv.meta.json"):
+        file.with_name(name.replace("NAME", file.name)).write_text("half")
+    result = follow("command", *common(tmp_path), *words)
+    assert f"Resumes the log in {live}, which ends at {end}." in result.output.replace("\n", " ")
+    assert set(tmp_path.rglob("*")) == files
+
+
+def test_a_word_that_is_not_in_the_table_is_said_once(tmp_path):
+    result = follow("command", *common(tmp_path), "--for", "1s", "--", script(tmp_path, "echo n1 idle; echo n2 odd"))
+    assert result.output.replace("\n", " ").count("odd, in odd, is not in the table of states") == 1
+    notes = json.loads((tmp_path / "live" / "log.csv.meta.json").read_text())["notes"]["followed"]["notes"]
+    assert len(notes) == 1
+
+
+def test_a_terminal_shows_one_line_of_the_last_answer(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    states = script(tmp_path, "echo n1 idle; echo n2 planned; echo n3 busy")
+    words = [*common(tmp_path), "--for", "0.5s", "--", str(states)]
+    main(["follow", "command", *words], standalone_mode=False)
+    assert "UTC: 2 of 3 nodes idle, 1 startable; training would hold" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -85,7 +125,7 @@ def test_what_cannot_be_followed_is_refused_and_leaves_nothing(tmp_path, words, 
     result = follow(words[0], "--jobs", "sample", "--out", tmp_path / "live", *words[1:])
     assert result.exit_code in (2, 3)
     assert message in result.output
-    assert not (tmp_path / "live" / "log.csv").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_jobs_and_the_folder_are_required():

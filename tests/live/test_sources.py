@@ -101,6 +101,34 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path, comman
     assert not mark.exists()
 
 
+def test_what_a_command_leaves_behind_with_its_output_open_is_ended_too(tmp_path, commands):
+    mark = tmp_path / "alive"
+    commands(squeue=f"(sleep 2; touch {mark}) & exit 0")
+    with pytest.raises(NoAnswerError, match=r"no answer within 0\.3 s"):
+        slurm(0.3).poll()
+    time.sleep(2.2)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_a_command_that_prints_without_end_is_ended(commands, stream):
+    commands(thing=f"yes >&{stream}")
+    with pytest.raises(NoAnswerError, match="thing: it prints more than 1 MiB"):
+        run_command(["thing"], 60.0, longest=2**20)
+
+
+def test_a_command_that_closes_its_output_and_hangs_is_ended(commands):
+    commands(thing="exec >&- 2>&-; sleep 60")
+    with pytest.raises(NoAnswerError, match=r"no answer within 0\.3 s"):
+        run_command(["thing"], 0.3)
+
+
+def test_an_answer_that_cannot_be_read_is_shown_with_its_line(commands):
+    commands(states="echo n1 idle; echo 401 Unauthorized by proxy")
+    with pytest.raises(NoAnswerError, match="line 2: 401 Unauthorized by proxy"):
+        CommandSource(["states"], StateTable.default(), 5.0, lambda: T * S).poll()
+
+
 def test_a_command_that_is_not_there_is_no_answer(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NoAnswerError, match="squeue"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import time
 
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.outputs import write_whole
@@ -25,6 +26,10 @@ _SHOWN = {
 }
 """States in the order of the page, with their meaning and colour."""
 
+_SHOWN_SPANS = 20
+_STALE_POLLS, _STALE_S = 5, 120.0
+"""Age from which a page says that nobody writes it any more."""
+
 STATE_ORDER = tuple(state.name.lower() for state in _SHOWN)
 
 
@@ -41,6 +46,8 @@ def write_live_page(status: LiveStatus, file: Path) -> None:
         bar=_bar(status),
         status=status,
         refresh_s=max(1, round(status.poll_s)),
+        written_s=round(time()),
+        stale_s=round(max(_STALE_POLLS * status.poll_s, _STALE_S)),
         tables=[table for table in _tables(status) if table.rows],
         **page_parts(),
     )
@@ -94,9 +101,9 @@ def _tables(status: LiveStatus) -> list[PageTable]:
             [[label, hours] for label, hours in status.ledger_node_hours.items()],
         ),
         table_of(
-            "Times that were not followed",
+            "Times that were not followed, the last ones first",
             {"kind": "text", "from": "text", "to": "text", "what was done": "text"},
-            [[span.kind, span.start, span.end, span.words] for span in status.spans],
+            [[span.kind, span.start, span.end, span.words] for span in status.spans[: -_SHOWN_SPANS - 1 : -1]],
         ),
     )
-    return [page_table(table) for table in shown]
+    return [page_table(table, is_packed=False) for table in shown]

@@ -110,13 +110,19 @@ class PageTable:
     rest: str | None
 
 
-def page_table(table: ShownTable) -> PageTable:
-    """Return the table with all cells as text."""
+def page_table(table: ShownTable, *, is_packed: bool = True) -> PageTable:
+    """Return the table with all cells as text.
+
+    Parameters
+    ----------
+    is_packed
+        False for a page without scripts, which could not unpack the rows after the first ones.
+    """
     rows = [
         [Cell(exact(value), value_text(value, column.kind)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
-    if len(rows) <= FIRST_ROWS:
+    if len(rows) <= FIRST_ROWS or not is_packed:
         return PageTable(table.caption, table.columns, rows, None)
     rest = pack_document([[[cell.value, cell.text] for cell in row] for row in rows])
     return PageTable(table.caption, table.columns, rows[:FIRST_ROWS], rest)

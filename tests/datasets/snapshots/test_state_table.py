@@ -3,6 +3,7 @@
 import pytest
 
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.snapshots import state_table
 from bfreplay.datasets.snapshots.state_table import StateTable
 from bfreplay.errors import InputError
 
@@ -66,6 +67,16 @@ def test_a_word_that_is_in_no_row_is_never_idle_and_reported_with_its_state():
     assert table.state_of("ALLOCATED+QUANTUM") == NodeState.BUSY
     assert table.state_of("DOWN+MURKY") == NodeState.DOWN
     assert table.strange_words == {"quantum": "IDLE+QUANTUM", "murky": "DOWN+MURKY"}
+
+
+def test_nonsense_that_is_new_at_every_poll_does_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(state_table, "_MOST_KNOWN", 10)
+    table = StateTable.default()
+    for number in range(200):
+        assert table.state_of(f"odd{number}+idle") is None
+    assert len(table.strange_words) == 50
+    assert len(table._known) <= 10
+    assert table.state_of("idle") == NodeState.IDLE
 
 
 def test_without_its_jobs_a_node_is_what_its_flags_say_else_idle():
