@@ -51,8 +51,12 @@ def test_a_followed_slurm_agrees_with_its_accounting_also_over_a_time_without_a_
     accounted = read_log(files, "slurm", ReadOptions(timezone="UTC"), inventory=inventory).build(rules).events
     write_events(accounted, tmp_path / "accounted.csv")
     result = compare_logs(log_file, tmp_path / "accounted.csv")
-    agreement = result.to_dict()["agreement_with_as_idle"]["planned and reserved"]
-    assert agreement >= 0.99, f"{result}\n{told}"
+    # planned nodes are idle in accounting, and in the seconds after its start a controller does not know its nodes
+    explained = {"planned", "not followed"}
+    differing_us = sum(rule.node_us for rule in result.rules if rule.rule not in explained)
+    assert differing_us <= 0.01 * result.node_us, f"{result}\n{told}"
+    not_followed_us = sum(rule.node_us for rule in result.rules if rule.rule == "not followed")
+    assert not_followed_us <= 12 * 30e6, f"{result}\n{told}"
 
     again = tmp_path / "again"
     replay = [sys.executable, "-m", "bfreplay", "replay", log_file, "--jobs", "sample", "--out", again, "--quiet"]
