@@ -160,8 +160,8 @@ class SlurmSource:
                 if len(lines) > 1:  # a header alone is no log
                     files.append(Path(folder, name))
                     files[-1].write_text("".join(lines), encoding="utf-8")
-            if not files:
-                return None
+                elif name == "jobs.psv":
+                    raise NoAnswerError("sacct shows no jobs: there are none, or others' jobs are hidden")
             inventory = Path(folder, "nodes")
             inventory.write_text("".join(f"{node}\n" for node in nodes), encoding="utf-8")
             rules = OccupancyRules(

@@ -118,13 +118,13 @@ def _partitions(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReadi
     counts: dict[str, Counter[str]] = {}
     for node, reading in readings.items():
         for partition in reading.partitions:
-            counts.setdefault(partition, Counter())[STATE_WORDS[nodes[node]]] += 1
+            counts.setdefault(partition, Counter())[STATE_WORDS[nodes.get(node, NodeState.UNKNOWN)]] += 1
     return [PartitionNow(name=name, by_state=dict(counts[name])) for name in sorted(counts)]
 
 
 def _reasons(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReading]) -> dict[str, int]:
     """Return the number of unusable nodes by reason, the most frequent first."""
-    reasons = (reading.reason or "no reason given" for node, reading in readings.items() if nodes[node] in _USED_UP)
+    reasons = (reading.reason or "no reason given" for node, reading in readings.items() if nodes.get(node) in _USED_UP)
     return dict(Counter(reasons).most_common())
 
 

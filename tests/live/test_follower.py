@@ -276,6 +276,16 @@ def test_a_run_folder_or_a_status_that_cannot_be_written_ends_nothing(tmp_path, 
     assert (tmp_path / "live" / "run").exists()
 
 
+def test_a_node_that_appears_while_the_clock_is_behind_is_unknown_so_far(tmp_path, clock):
+    follower = follow(tmp_path / "live", clock, 1, 12, stops=False)
+    clock.now_s, follower._feed._source.states = 8, {**script_at(12), "new": "idle"}
+    status = follower.poll()
+    assert (status.idle, status.by_state["unknown"]) == (0, 3)
+    assert status.partitions[0].by_state == {"unknown": 4}
+    assert "the log waits for it" in status.problem
+    follower.__exit__(None, None, None)
+
+
 def test_two_followers_of_one_folder_are_one_too_many(tmp_path, clock):
     follower = follow(tmp_path / "live", clock, 1, 3, stops=False)
     with pytest.raises(InputError, match="another process follows into this folder"):
