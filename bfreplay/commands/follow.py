@@ -171,8 +171,7 @@ def slurm(context: click.Context, /, lends: tuple[str, ...], states: Path | None
 
     partitions = lent_partitions(lends)
     source = SlurmSource(_table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us, partitions)
-    poll_s = checks.length_of_time("poll", options["poll"], 0.0)
-    _follow(context, lambda: PolledStates(source, _now_us, poll_s, partitions), options)
+    _follow(context, lambda poll_s: PolledStates(source, _now_us, poll_s, partitions), options)
 
 
 @follow.command()
@@ -196,8 +195,7 @@ def command(
     from bfreplay.live.sources import CommandSource
 
     source = CommandSource(words, _table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us)
-    poll_s = checks.length_of_time("poll", options["poll"], 0.0)
-    _follow(context, lambda: PolledStates(source, _now_us, poll_s), options)
+    _follow(context, lambda poll_s: PolledStates(source, _now_us, poll_s), options)
 
 
 @follow.command()
@@ -213,7 +211,7 @@ def file(context: click.Context, /, log: Path, **options: Any) -> None:
     """
     from bfreplay.live.growing_file import GrowingFile
 
-    _follow(context, lambda: GrowingFile(log), options)
+    _follow(context, lambda _: GrowingFile(log), options)
 
 
 def _now_us() -> int:
@@ -226,7 +224,7 @@ def _table(file: Path | None) -> StateTable:
     return StateTable.default() if file is None else StateTable.load(file)
 
 
-def _follow(context: click.Context, feed_of: Callable[[], Feed], options: dict[str, Any]) -> None:
+def _follow(context: click.Context, feed_of: Callable[[float], Feed], options: dict[str, Any]) -> None:
     """Follow until a signal, or as long as --for says."""
     from bfreplay.live.follower import Follower, FollowSettings
 
@@ -250,7 +248,7 @@ def _follow(context: click.Context, feed_of: Callable[[], Feed], options: dict[s
     tell = (lambda text: None) if quiet else note
     settings = FollowSettings(poll_s, hold_back_s, every_s)
     with _stopping() as stop:
-        feed = feed_of()
+        feed = feed_of(poll_s)
         with Follower(feed, folder, options["jobs"], given, settings, tell=tell, publish=publish) as follower:
             tell(f"Following by {feed.name} into {folder}; Ctrl-C stops.")
             n_spans, problem = len(feed.spans), ""

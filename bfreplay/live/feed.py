@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic_ns
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.ingest.occupancy.inventory import NEVER_USED
@@ -47,49 +48,57 @@ class Beginning:
     cluster: str | None = None
 
 
-class Feed(Protocol):
+class Feed(ABC):
     """Supply of events.
 
     Attributes
     ----------
-    spans
-        Gaps and steps of the clock so far.
+    name
+        Name in messages and in the log.
+    last_us
+        Time of the last answer, or row.
+    spans, notes
+        Gaps and steps of the clock so far, and what else is to be said of the log.
     problem
         Reason that the states of now are not known; empty while they are.
     snapshot
         The last answer, for a feed of polls.
-    last_us
-        Time of the last answer, or row.
     """
 
     name: str
-    last_us: int
-    spans: list[Span]
-    notes: list[str]
-    problem: str
-    snapshot: Snapshot | None
-    n_polls: int
-    n_unanswered: int
+
+    def __init__(self) -> None:
+        self.last_us = 0
+        self.spans: list[Span] = []
+        self.notes: list[str] = []
+        self.problem = ""
+        self.snapshot: Snapshot | None = None
+        self.n_polls = self.n_unanswered = 0
 
     @property
+    @abstractmethod
     def states(self) -> Mapping[str, NodeState]:
         """State of each node after the last answer."""
 
     @property
     def n_lent(self) -> int:
         """Number of nodes that count as idle though jobs are on them."""
+        return 0
 
+    @abstractmethod
     def begin(self) -> Beginning:
         """Return the states with which a log begins; ``InputError`` or ``NoAnswerError`` where there are none."""
 
+    @abstractmethod
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
         """Go on after a log whose nodes had these states at its end."""
 
+    @abstractmethod
     def poll(self) -> Portion | None:
         """Return the news, ``None`` if the states of now are not known."""
 
 
-class PolledStates:
+class PolledStates(Feed):
     """Feed of polls of a source.
 
     After a time that nobody polled, or in which no poll was answered, the states in between are those of accounting;
@@ -109,15 +118,10 @@ class PolledStates:
     """
 
     def __init__(self, source: StateSource, clock: Clock, poll_s: float, lends: Sequence[str] = ()) -> None:
+        super().__init__()
         self.name = source.name
         self._source, self._clock, self._lends = source, clock, tuple(lends)
         self._gap_us = max(round(3 * poll_s * US), _SHORTEST_GAP_US)
-        self.spans: list[Span] = []
-        self.notes: list[str] = []
-        self.problem = ""
-        self.snapshot: Snapshot | None = None
-        self.n_polls = self.n_unanswered = 0
-        self.last_us = 0
         self._clock_ahead_us = self._ahead_us()
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
@@ -29,8 +29,8 @@ class NoAnswerError(BfreplayError):
     """A poll was not answered, or with nonsense: the states of now are not known."""
 
 
-class StateSource(Protocol):
-    """Source of the states of all nodes.
+class StateSource(ABC):
+    """Source of the states of all nodes; without a name of the cluster, and without accounting, by default.
 
     Attributes
     ----------
@@ -42,7 +42,9 @@ class StateSource(Protocol):
 
     def cluster(self) -> str | None:
         """Return the name of the cluster, ``None`` if it has none."""
+        return None
 
+    @abstractmethod
     def poll(self) -> Snapshot:
         """Return the states of now; ``NoAnswerError`` where they are not known."""
 
@@ -54,6 +56,7 @@ class StateSource(Protocol):
         NoAnswerError, InputError
             There is accounting, and it cannot be read.
         """
+        return None
 
 
 def run_command(words: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None) -> str:
@@ -98,7 +101,7 @@ _SLURM_TIMES = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC"}
 _ACCOUNTING_TIMES = {"SLURM_TIME_FORMAT": "standard", "TZ": "UTC"}  # not as the user may have set it
 
 
-class SlurmSource:
+class SlurmSource(StateSource):
     """``scontrol show node`` and ``squeue``, one call of each a poll, as an ordinary user.
 
     Parameters
@@ -189,7 +192,7 @@ def _sacctmgr(entity: str, columns: Sequence[str], first: str, last: str) -> lis
     ]
 
 
-class CommandSource:
+class CommandSource(StateSource):
     """Command of the site that prints the state of every node, in any form that snapshots are read in."""
 
     name = "command"
@@ -198,19 +201,11 @@ class CommandSource:
         self._words, self._reader = list(words), SnapshotReader(table)
         self._timeout_s, self._clock = timeout_s, clock
 
-    def cluster(self) -> str | None:
-        """Return ``None``: such a command does not tell."""
-        return None
-
     def poll(self) -> Snapshot:
         """Return the states that the command prints."""
         text = run_command(self._words, self._timeout_s)
         time_us = self._clock()
         return _answer(lambda: Snapshot(time_us, self._reader.nodes(text)))
-
-    def accounted(self, start_us: int, end_us: int, nodes: Sequence[str]) -> NodeEvents | None:
-        """Return ``None``: such a command has no past."""
-        return None
 
 
 def _answer(read: Callable[[], Snapshot]) -> Snapshot:
