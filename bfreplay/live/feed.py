@@ -217,11 +217,9 @@ class PolledStates(Feed):
         lost = states if log is None else gone
         rows += [(start_us + 1, node, NodeState.UNKNOWN) for node in lost]
         if log is None:
-            words = f"nobody polled; all {count(len(states), 'node')} are unknown: {reason}"
+            words = f"not followed; all {count(len(states), 'node')} are unknown: {reason}"
         else:
-            words = (
-                "nobody polled; the states are those of accounting, which knows neither planned nor completing nodes"
-            )
+            words = "not followed; the states are those of accounting, which knows neither planned nor completing nodes"
             # a node without a job was seen before and after: nobody doubts that it is there
             doubts = (warning for warning in log.metadata.log_warnings.warnings if warning.sentence != NEVER_USED)
             words = "; ".join([words, *map(str, doubts)])

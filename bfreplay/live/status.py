@@ -98,7 +98,9 @@ def span_notes(spans: Sequence[Span], notes: Sequence[str], n_nodes: int) -> dic
     for span in spans:
         if span.kind == GAP:
             hours = n_nodes * (parse_time_us(span.end) - parse_time_us(span.start)) / HOUR_US
-            sentence = "gaps in which nobody polled, filled from accounting" if span.is_filled else UNFILLED
+            sentence = (
+                "gaps in which the cluster was not followed, filled from accounting" if span.is_filled else UNFILLED
+            )
             tally = warnings.setdefault(sentence, {"count": 0, "node_hours": 0.0})
             tally["count"] += 1
             tally["node_hours"] += hours
@@ -106,7 +108,7 @@ def span_notes(spans: Sequence[Span], notes: Sequence[str], n_nodes: int) -> dic
     return {**ingest, "followed": {"spans": [span.to_json() for span in spans], "notes": list(notes)}}
 
 
-UNFILLED = "gaps in which nobody polled: all nodes are unknown there"
+UNFILLED = "gaps in which the cluster was not followed: all nodes are unknown there"
 
 
 def _decision(row: Mapping[str, Any]) -> DecisionNow:

@@ -162,7 +162,7 @@ def test_a_time_without_a_follower_is_filled_and_the_run_names_it(tmp_path, cloc
     run = replay_log(tmp_path / "live" / "log.csv", jobs(), out=tmp_path / "again", **OPTIONS)
     assert tables(tmp_path / "live" / "run") == tables(tmp_path / "again")
     assert any(
-        "gaps in which nobody polled" in warning
+        "gaps in which the cluster was not followed" in warning
         for warning in run.record.inputs.events.metadata.log_warnings.sentences()
     )
     (span,) = run.record.inputs.events.metadata.notes["followed"]["spans"]
