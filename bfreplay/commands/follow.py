@@ -50,7 +50,7 @@ _common = adding(
         "folder",
         type=PLACE,
         required=True,
-        help="Folder of the log, the run so far and the status of now; one that is there already is gone on with.",
+        help="Folder of the log, the run so far and the status of now; the folder of an earlier follower is resumed.",
     ),
     _following(
         _FOLLOWING, "--poll", default="10s", show_default=True, metavar="TIME", help="Time from one poll to the next."

@@ -49,7 +49,7 @@ class Beginning:
 
 
 class Feed(ABC):
-    """Supply of events.
+    """Source of the events of a follower.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Feed(ABC):
     last_us
         Time of the last answer, or row.
     spans, notes
-        Gaps and steps of the clock so far, and what else is to be said of the log.
+        Gaps and steps of the clock so far; remarks about the whole log.
     problem
         Reason that the states of now are not known; empty while they are.
     snapshot
@@ -95,15 +95,15 @@ class Feed(ABC):
 
     @abstractmethod
     def poll(self) -> Portion | None:
-        """Return the news, ``None`` if the states of now are not known."""
+        """Return the events since the last poll, ``None`` if the states of now are not known."""
 
 
 class PolledStates(Feed):
     """Feed of polls of a source.
 
     After a time that nobody polled, or in which no poll was answered, the states in between are those of accounting;
-    without accounting they are unknown. The clock of the log never runs backwards: while the clock of this machine, set
-    back, has not come to where it was, what is seen counts at that time.
+    without accounting they are unknown. The clock of the log never runs backwards: after the clock of this machine was
+    set back the log waits until it has caught up, and the changes meanwhile have the time of the first poll after.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class PolledStates(Feed):
         way = "forward" if step_us > 0 else "back"
         words = f"the clock of this machine was set {way} by {duration(abs(step_us) / US)}"
         if step_us < 0:
-            words += "; until it was where it had been, what was seen counts at that time"
+            words += "; the log waited until it had caught up, and has the changes meanwhile at the first poll after"
         start_us, end_us = sorted((now_us, now_us - step_us))
         self.spans.append(Span(kind=CLOCK, start=iso_utc(start_us), end=iso_utc(end_us), words=words, is_filled=True))
 

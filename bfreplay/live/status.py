@@ -38,7 +38,7 @@ class StatusKeeper:
     facts
         What does not change: ``cluster``, ``poll_s`` and ``hold_back_s`` of ``LiveStatus``.
     file
-        Last status, from which a follower that was restarted goes on with the ledger of the day.
+        Last status, from which a restarted follower continues the ledger of the day.
     """
 
     def __init__(self, session: ReplaySession, feed: Feed, facts: Mapping[str, Any], file: Path) -> None:
