@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic_ns
 from typing import NamedTuple
@@ -212,7 +212,8 @@ class PolledStates(Feed):
             reason = error.problem if isinstance(error, InputError) else str(error)
         if log is not None:
             rows = _rows_of(log, states)
-            if _hides_jobs(log, states, {**states, **{node: state for _, node, state in rows}}, snapshot):
+            accounted = {**states, **{node: state for _, node, state in rows}}
+            if _hides_jobs(log, states, accounted, self._busy_for_long(snapshot)):
                 log, rows, reason = None, [], "accounting shows no jobs on most of the nodes that were busy"
         lost = states if log is None else gone
         rows += [(start_us + 1, node, NodeState.UNKNOWN) for node in lost]
@@ -228,6 +229,13 @@ class PolledStates(Feed):
         now_states = {**states, **{node: state for _, node, state in rows}}
         self._changes = StateChanges(now_states, end_us - 1, self._lends)
         return rows
+
+    def _busy_for_long(self, snapshot: Snapshot) -> list[str]:
+        """Return the nodes that are busy with jobs that started so long ago that accounting surely has them."""
+        latest_us = snapshot.time_us - _ACCOUNTED_AFTER_US
+        young = {node for job in snapshot.jobs or () if (job.start_us or latest_us) >= latest_us for node in job.nodes}
+        states = StateChanges.of_first(snapshot, self._lends).states
+        return [node for node, state in states.items() if state == NodeState.BUSY and node not in young]
 
     def _note_privacy(self) -> None:
         """Say once that the jobs of others cannot be seen."""
@@ -249,18 +257,11 @@ def _rows_of(log: NodeEvents, states: Mapping[str, NodeState]) -> list[Row]:
 
 
 def _hides_jobs(
-    log: NodeEvents, seen: Mapping[str, NodeState], accounted: Mapping[str, NodeState], snapshot: Snapshot
+    log: NodeEvents, seen: Mapping[str, NodeState], accounted: Mapping[str, NodeState], busy_after: Iterable[str]
 ) -> bool:
     """Return whether most nodes that were busy before or after a gap are free in accounting: it hides others' jobs."""
     first = dict(zip(log.nodes, log.first_states().tolist(), strict=True))
-    young_us = snapshot.time_us - _ACCOUNTED_AFTER_US
-    young = {node for job in snapshot.jobs or () if (job.start_us or young_us) >= young_us for node in job.nodes}
     at_start = [first.get(node) for node, state in seen.items() if state == NodeState.BUSY]
-    at_end = [
-        accounted.get(node)
-        for node, reading in snapshot.nodes.items()
-        if reading.state == NodeState.BUSY and node not in young
-    ]
-    busy = [*at_start, *at_end]
+    busy = [*at_start, *(accounted.get(node) for node in busy_after)]
     n_free = busy.count(NodeState.IDLE)
     return n_free > 1 and n_free > len(busy) / 2  # one may have become free in the hold-back

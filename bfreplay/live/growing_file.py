@@ -59,7 +59,8 @@ class GrowingFile(Feed):
         self.n_polls += 1
         rows = self._new_rows()
         after_us = self._after_us
-        rows = [row for row in rows if after_us is None or row[0] > after_us]
+        # a node that is new at a time that is over was not written yet when that was read
+        rows = [row for row in rows if after_us is None or row[0] > after_us or row[1] not in self._states]
         if not rows:
             return None
         self._states |= {node: state for _, node, state in rows}

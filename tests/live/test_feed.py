@@ -204,3 +204,13 @@ def test_nodes_lent_by_preemptible_jobs_are_counted(clock):
     feed = PolledStates(source, clock, 1.0, ("idle",))
     assert feed.begin().states == (IDLE, BUSY)
     assert feed.n_lent == 1
+
+
+def test_accounting_is_believed_where_only_lent_nodes_have_jobs_that_it_leaves_out(clock):
+    jobs = [JobReading(str(number), "idle", "RUNNING", T, None, (node,)) for number, node in enumerate("abd")]
+    source = ScriptedSource(clock, dict.fromkeys("abcd", "busy"), jobs)
+    feed = PolledStates(source, clock, 1.0, ("idle",))
+    feed.begin()
+    source.log = accounted_log(0, 100, {"a": "idle", "b": "idle", "c": "busy", "d": "idle"})
+    assert poll(feed, source, 100).rows == []
+    assert feed.spans[0].is_filled

@@ -361,6 +361,15 @@ def test_a_growing_file_is_followed_row_by_row(tmp_path):
     assert rows == [f"{iso_utc(T + 5 * S)},b,idle,", f"{iso_utc(T + 9 * S)},a,busy,"]
 
 
+def test_nodes_of_the_first_time_that_are_written_later_appear(tmp_path):
+    file = tmp_path / "growing.csv"
+    file.write_text(f"time,node,state\n{iso_utc(T)},a,idle\n")
+    feed = GrowingFile(file)
+    assert feed.begin().nodes == ("a",)
+    file.write_text(file.read_text() + f"{iso_utc(T)},b,busy\n")
+    assert [node for _, node, _ in feed.poll().rows] == ["b"]
+
+
 def test_a_growing_file_that_has_become_shorter_is_refused(tmp_path):
     file = tmp_path / "growing.csv"
     file.write_text(f"time,node,state\n{iso_utc(T)},a,idle\n{iso_utc(T)},b,busy\n")
