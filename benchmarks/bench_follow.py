@@ -44,7 +44,7 @@ def slurmctld_of(folder: Path) -> int:
 
 
 def of_controller_ms(controller: int, environment: dict[str, str]) -> float:
-    """Return the CPU of slurmctld for one poll: polls without a pause for some time, less as long a time without any."""
+    """Return the CPU of slurmctld for one poll: of polls without a pause, less that of as long a time without any."""
 
     def cpu_of(seconds: float, act: Callable[[], object]) -> tuple[float, int]:
         start_ms, end_s, n = cpu_ms(controller)[0], time.monotonic() + seconds, 0

@@ -51,7 +51,7 @@ _common = adding(
         "folder",
         type=PLACE,
         required=True,
-        help="Folder of the log, the run so far and the status of now; one that is there already is gone on with.",
+        help="Folder of the log, the run so far and the status of now; the folder of an earlier follower is resumed.",
     ),
     _following(
         _FOLLOWING, "--poll", default="10s", show_default=True, metavar="TIME", help="Time from one poll to the next."
@@ -172,8 +172,7 @@ def slurm(context: click.Context, /, lends: tuple[str, ...], states: Path | None
 
     partitions = lent_partitions(lends)
     source = SlurmSource(_table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us, partitions)
-    poll_s = checks.length_of_time("poll", options["poll"], 0.0)
-    _follow(context, lambda: PolledStates(source, _now_us, poll_s, partitions), options)
+    _follow(context, lambda poll_s: PolledStates(source, _now_us, poll_s, partitions), options)
 
 
 @follow.command()
@@ -197,8 +196,7 @@ def command(
     from bfreplay.live.sources import CommandSource
 
     source = CommandSource(words, _table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us)
-    poll_s = checks.length_of_time("poll", options["poll"], 0.0)
-    _follow(context, lambda: PolledStates(source, _now_us, poll_s), options)
+    _follow(context, lambda poll_s: PolledStates(source, _now_us, poll_s), options)
 
 
 @follow.command()
@@ -214,7 +212,7 @@ def file(context: click.Context, /, log: Path, **options: Any) -> None:
     """
     from bfreplay.live.growing_file import GrowingFile
 
-    _follow(context, lambda: GrowingFile(log), options)
+    _follow(context, lambda _: GrowingFile(log), options)
 
 
 def _now_us() -> int:
@@ -227,7 +225,7 @@ def _table(file: Path | None) -> StateTable:
     return StateTable.default() if file is None else StateTable.load(file)
 
 
-def _follow(context: click.Context, feed_of: Callable[[], Feed], options: dict[str, Any]) -> None:
+def _follow(context: click.Context, feed_of: Callable[[float], Feed], options: dict[str, Any]) -> None:
     """Follow until a signal, or as long as --for says."""
     from bfreplay.live.follower import Follower, FollowSettings
 
@@ -251,7 +249,7 @@ def _follow(context: click.Context, feed_of: Callable[[], Feed], options: dict[s
     tell = (lambda text: None) if quiet else note
     settings = FollowSettings(poll_s, hold_back_s, every_s)
     with _stopping() as stop:
-        feed = feed_of()
+        feed = feed_of(poll_s)
         with Follower(feed, folder, options["jobs"], given, settings, tell=tell, publish=publish) as follower:
             tell(f"Following by {feed.name} into {folder}; Ctrl-C stops.")
             _poll_until(stop, follower, feed, (poll_s, for_s), tell, quiet=quiet)

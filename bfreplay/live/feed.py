@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic_ns
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.ingest.occupancy.inventory import NEVER_USED
@@ -13,7 +14,7 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.snapshots.changes import StateChanges
 from bfreplay.datasets.snapshots.readings import Snapshot
 from bfreplay.datasets.times import US, iso_utc
-from bfreplay.errors import BfreplayError
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.live.sources import Clock, NoAnswerError, StateSource
 from bfreplay.result_folders.live import Span
 from bfreplay.wording import count, duration
@@ -47,54 +48,62 @@ class Beginning:
     cluster: str | None = None
 
 
-class Feed(Protocol):
-    """Supply of events.
+class Feed(ABC):
+    """Source of the events of a follower.
 
     Attributes
     ----------
-    spans
-        Gaps and steps of the clock so far.
+    name
+        Name in messages and in the log.
+    last_us
+        Time of the last answer, or row.
+    spans, notes
+        Gaps and steps of the clock so far; remarks about the whole log.
     problem
         Reason that the states of now are not known; empty while they are.
     snapshot
         The last answer, for a feed of polls.
-    last_us
-        Time of the last answer, or row.
     """
 
     name: str
-    last_us: int
-    spans: list[Span]
-    notes: list[str]
-    problem: str
-    snapshot: Snapshot | None
-    n_polls: int
-    n_unanswered: int
+
+    def __init__(self) -> None:
+        self.last_us = 0
+        self.spans: list[Span] = []
+        self.notes: list[str] = []
+        self.problem = ""
+        self.snapshot: Snapshot | None = None
+        self.n_polls = self.n_unanswered = 0
 
     @property
+    @abstractmethod
     def states(self) -> Mapping[str, NodeState]:
         """State of each node after the last answer."""
 
     @property
     def n_lent(self) -> int:
         """Number of nodes that count as idle though jobs are on them."""
+        return 0
 
+    @abstractmethod
     def begin(self) -> Beginning:
         """Return the states with which a log begins; ``InputError`` or ``NoAnswerError`` where there are none."""
 
+    @abstractmethod
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
         """Go on after a log whose nodes had these states at its end."""
 
+    @abstractmethod
     def poll(self) -> Portion | None:
-        """Return the news, ``None`` if the states of now are not known."""
+        """Return the events since the last poll, ``None`` if the states of now are not known."""
 
 
-class PolledStates:
+class PolledStates(Feed):
     """Feed of polls of a source.
 
     After a time that nobody polled, or in which no poll was answered, the states in between are those of accounting;
-    without accounting they are unknown. The clock of the log never runs backwards: while the clock of this machine, set
-    back, has not come to where it was, what is seen counts at that time.
+    without accounting they are unknown. The clock of the log never runs backwards: after the clock of this machine was
+    set back the log waits until it has caught up, and the changes meanwhile have the time of the first poll after.
 
     Parameters
     ----------
@@ -109,15 +118,10 @@ class PolledStates:
     """
 
     def __init__(self, source: StateSource, clock: Clock, poll_s: float, lends: Sequence[str] = ()) -> None:
+        super().__init__()
         self.name = source.name
         self._source, self._clock, self._lends = source, clock, tuple(lends)
         self._gap_us = max(round(3 * poll_s * US), _SHORTEST_GAP_US)
-        self.spans: list[Span] = []
-        self.notes: list[str] = []
-        self.problem = ""
-        self.snapshot: Snapshot | None = None
-        self.n_polls = self.n_unanswered = 0
-        self.last_us = 0
         self._clock_ahead_us = self._ahead_us()
         self._n_strange = 0
 
@@ -190,7 +194,7 @@ class PolledStates:
         way = "forward" if step_us > 0 else "back"
         words = f"the clock of this machine was set {way} by {duration(abs(step_us) / US)}"
         if step_us < 0:
-            words += "; until it was where it had been, what was seen counts at that time"
+            words += "; the log waited until it had caught up, and has the changes meanwhile at the first poll after"
         start_us, end_us = sorted((now_us, now_us - step_us))
         self.spans.append(Span(kind=CLOCK, start=iso_utc(start_us), end=iso_utc(end_us), words=words, is_filled=True))
 
@@ -206,19 +210,18 @@ class PolledStates:
         try:
             log = self._source.accounted(start_us, end_us, [node for node in states if node in snapshot.nodes])
         except BfreplayError as error:
-            reason = " ".join(str(error).split())
+            reason = error.problem if isinstance(error, InputError) else str(error)
         if log is not None:
             rows = _rows_of(log, states)
-            if _hides_jobs(log, states, {**states, **{node: state for _, node, state in rows}}, snapshot):
+            accounted = {**states, **{node: state for _, node, state in rows}}
+            if _hides_jobs(log, states, accounted, self._busy_for_long(snapshot)):
                 log, rows, reason = None, [], "accounting shows no jobs on most of the nodes that were busy"
         lost = states if log is None else gone
         rows += [(start_us + 1, node, NodeState.UNKNOWN) for node in lost]
         if log is None:
-            words = f"nobody polled; all {count(len(states), 'node')} are unknown: {reason}"
+            words = f"not followed; all {count(len(states), 'node')} are unknown: {reason}"
         else:
-            words = (
-                "nobody polled; the states are those of accounting, which knows neither planned nor completing nodes"
-            )
+            words = "not followed; the states are those of accounting, which knows neither planned nor completing nodes"
             # a node without a job was seen before and after: nobody doubts that it is there
             doubts = (warning for warning in log.metadata.log_warnings.warnings if warning.sentence != NEVER_USED)
             words = "; ".join([words, *map(str, doubts)])
@@ -227,6 +230,13 @@ class PolledStates:
         now_states = {**states, **{node: state for _, node, state in rows}}
         self._changes = StateChanges(now_states, end_us - 1, self._lends)
         return rows
+
+    def _busy_for_long(self, snapshot: Snapshot) -> list[str]:
+        """Return the nodes that are busy with jobs that started so long ago that accounting surely has them."""
+        latest_us = snapshot.time_us - _ACCOUNTED_AFTER_US
+        young = {node for job in snapshot.jobs or () if (job.start_us or latest_us) >= latest_us for node in job.nodes}
+        states = StateChanges.of_first(snapshot, self._lends).states
+        return [node for node, state in states.items() if state == NodeState.BUSY and node not in young]
 
     def _note_what_is_strange(self) -> None:
         """Say once that the jobs of others cannot be seen, or that a word is not in the table of states."""
@@ -256,18 +266,11 @@ def _rows_of(log: NodeEvents, states: Mapping[str, NodeState]) -> list[Row]:
 
 
 def _hides_jobs(
-    log: NodeEvents, seen: Mapping[str, NodeState], accounted: Mapping[str, NodeState], snapshot: Snapshot
+    log: NodeEvents, seen: Mapping[str, NodeState], accounted: Mapping[str, NodeState], busy_after: Iterable[str]
 ) -> bool:
     """Return whether most nodes that were busy before or after a gap are free in accounting: it hides others' jobs."""
     first = dict(zip(log.nodes, log.first_states().tolist(), strict=True))
-    young_us = snapshot.time_us - _ACCOUNTED_AFTER_US
-    young = {node for job in snapshot.jobs or () if (job.start_us or young_us) >= young_us for node in job.nodes}
     at_start = [first.get(node) for node, state in seen.items() if state == NodeState.BUSY]
-    at_end = [
-        accounted.get(node)
-        for node, reading in snapshot.nodes.items()
-        if reading.state == NodeState.BUSY and node not in young
-    ]
-    busy = [*at_start, *at_end]
+    busy = [*at_start, *(accounted.get(node) for node in busy_after)]
     n_free = busy.count(NodeState.IDLE)
     return n_free > 1 and n_free > len(busy) / 2  # one may have become free in the hold-back

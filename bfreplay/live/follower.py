@@ -47,7 +47,7 @@ class FollowSettings:
     hold_back_s
         By how much decisions lag behind the polls, so that exact times that are known later still fit.
     checkpoint_every_s
-        From one checkpoint to the next, at which the run folder is made anew.
+        From one checkpoint, with its run folder, to the next.
     """
 
     poll_s: float = 10.0
@@ -58,21 +58,21 @@ class FollowSettings:
 class Follower:
     """Follows a cluster into a folder; a context manager.
 
-    The folder has the log (``log.csv``), the run so far as of the last checkpoint (``run``), the state to go on from
-    (``session.checkpoint``), and the status of now (``status.json``). A folder of an earlier follower is gone on with.
+    The folder has the log (``log.csv``), the run as of the last checkpoint (``run``), the state from which a restarted
+    follower resumes (``session.checkpoint``), and the status of now (``status.json``).
 
     Parameters
     ----------
     feed
-        Supply of events.
+        Source of the events.
     folder
-        Made if it does not exist.
+        New, or of an earlier follower, which is then resumed.
     jobs, options
         As for ``open_session``.
     settings
         Its times.
     tell
-        Called with sentences for the one who watches.
+        Called with messages for the user.
     publish
         Each called with every status: writes a page, or metrics.
 
@@ -218,7 +218,7 @@ class Follower:
         return status
 
     def _publish_status(self, status: LiveStatus) -> None:
-        """Write pages and metrics; one that cannot be written is said once, and following goes on."""
+        """Write the status, pages and metrics; a failure is reported once, and does not end following."""
         for publish in self._publish:
             try:
                 publish(status)
@@ -238,7 +238,7 @@ class Follower:
         return span_notes(self._feed.spans, self._feed.notes, len(self._session.events.nodes))
 
     def checkpoint(self) -> None:
-        """Save the state to go on from, and make the run folder of the log so far."""
+        """Save the state, and write the run folder of the log so far."""
         self._last_checkpoint = monotonic()
         if not self.has_log:
             return  # nothing is final yet

@@ -8,14 +8,12 @@ from os import SEEK_END
 from pathlib import Path
 
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
-from bfreplay.datasets.snapshots.readings import Snapshot
 from bfreplay.datasets.times import parse_time_us
 from bfreplay.errors import InputError
-from bfreplay.live.feed import Beginning, Portion, Row
-from bfreplay.result_folders.live import Span
+from bfreplay.live.feed import Beginning, Feed, Portion, Row
 
 
-class GrowingFile:
+class GrowingFile(Feed):
     """Feed of a CSV of events (time, node, state) that another program extends, line by line.
 
     Time is that of the rows: the log is known up to its last row. A line that is not complete yet waits.
@@ -24,19 +22,18 @@ class GrowingFile:
     name = "file"
 
     def __init__(self, file: Path) -> None:
+        super().__init__()
         self._file = file
         self._offset = 0
         self._row = 0
         self._columns: list[int] = []
         self._after_us: int | None = None  # rows up to there are known already
-        self.last_us = 0
-        self.states: dict[str, NodeState] = {}
-        self.n_lent = 0
-        self.spans: list[Span] = []
-        self.notes: list[str] = []
-        self.problem = ""
-        self.snapshot: Snapshot | None = None
-        self.n_polls = self.n_unanswered = 0
+        self._states: dict[str, NodeState] = {}
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """State of each node after the last row."""
+        return self._states
 
     def begin(self) -> Beginning:
         """Return the rows of the first time: the states of all nodes then."""
@@ -49,24 +46,24 @@ class GrowingFile:
         first = {node: state for time_us, node, state in rows if time_us == start_us}
         nodes = tuple(sorted(first))
         self._offset, self._row, self._after_us = 0, 0, start_us
-        self.last_us, self.states = start_us, first
+        self.last_us, self._states = start_us, first
         return Beginning(nodes, tuple(first[node] for node in nodes), start_us)
 
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
         """Skip the rows of a log that is there already."""
         self._after_us, self.last_us = until_us - 1, until_us
-        self.states = dict(states)
+        self._states = dict(states)
 
     def poll(self) -> Portion | None:
         """Return the rows that are new."""
         self.n_polls += 1
         rows = self._new_rows()
-        self.problem = ""
         after_us = self._after_us
-        rows = [row for row in rows if after_us is None or row[0] > after_us]
+        # a node that is new at a time that is over was not written yet when that was read
+        rows = [row for row in rows if after_us is None or row[0] > after_us or row[1] not in self._states]
         if not rows:
             return None
-        self.states |= {node: state for _, node, state in rows}
+        self._states |= {node: state for _, node, state in rows}
         self.last_us = max(self.last_us, *(time_us for time_us, _, _ in rows))
         return Portion(rows, self.last_us)
 

@@ -72,16 +72,6 @@ class Journal:
         return cls(file, replace(header, is_growing=True), n_bytes)
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        """Names of the nodes, late ones last."""
-        return self._header.nodes
-
-    @property
-    def start_us(self) -> int:
-        """Start of the window."""
-        return self._header.window_start_us
-
-    @property
     def until_us(self) -> int:
         """End of the window so far."""
         return self._header.window_end_us
@@ -101,7 +91,7 @@ class Journal:
             return  # not even the first states are final
         if len(events):
             # the snapshot is the first of all portions, alone or with events after it
-            n_first = int(np.searchsorted(events.time_us, self.start_us, side="right"))
+            n_first = int(np.searchsorted(events.time_us, self._header.window_start_us, side="right"))
             names = np.array(log.nodes, dtype=object)
             text = b"".join(
                 csv_rows(events.take(part), names, is_snapshot=is_snapshot)
@@ -127,12 +117,12 @@ class Journal:
         self.sync()
         self._stream.close()
         metadata = replace(self._header.metadata, notes=notes)
-        self._write_header(self.nodes, self.until_us, metadata, is_growing=False)
+        self._write_header(self._header.nodes, self.until_us, metadata, is_growing=False)
 
     def _write_header(self, nodes: Sequence[str], until_us: int, metadata: EventsMetadata, *, is_growing: bool) -> None:
         notes = metadata.notes
         followed = {**notes.get("followed", {}), "bytes": self._n_bytes}
         metadata = replace(metadata, notes={**notes, "followed": followed})
-        end_us = max(until_us, self.start_us + 1)
-        self._header = LogHeader(tuple(nodes), self.start_us, end_us, metadata, is_growing)
+        start_us = self._header.window_start_us
+        self._header = LogHeader(tuple(nodes), start_us, max(until_us, start_us + 1), metadata, is_growing)
         write_whole(sidecar_path(self.file), self._header.to_text() + "\n")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Protocol
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
@@ -32,8 +32,8 @@ class NoAnswerError(BfreplayError):
     """A poll was not answered, or with nonsense: the states of now are not known."""
 
 
-class StateSource(Protocol):
-    """Source of the states of all nodes.
+class StateSource(ABC):
+    """Source of the states of all nodes; without a name of the cluster, and without accounting, by default.
 
     Attributes
     ----------
@@ -48,7 +48,9 @@ class StateSource(Protocol):
 
     def cluster(self) -> str | None:
         """Return the name of the cluster, ``None`` if it has none."""
+        return None
 
+    @abstractmethod
     def poll(self) -> Snapshot:
         """Return the states of now; ``NoAnswerError`` where they are not known."""
 
@@ -60,6 +62,7 @@ class StateSource(Protocol):
         NoAnswerError, InputError
             There is accounting, and it cannot be read.
         """
+        return None
 
 
 _LONGEST_ANSWER = 2**28
@@ -143,7 +146,7 @@ _SLURM_TIMES = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC"}
 _ACCOUNTING_TIMES = {"SLURM_TIME_FORMAT": "standard", "TZ": "UTC"}  # not as the user may have set it
 
 
-class SlurmSource:
+class SlurmSource(StateSource):
     """``scontrol show node`` and ``squeue``, one call of each a poll, as an ordinary user.
 
     Parameters
@@ -207,8 +210,8 @@ class SlurmSource:
                 if len(lines) > 1:  # a header alone is no log
                     files.append(Path(folder, name))
                     files[-1].write_text("".join(lines), encoding="utf-8")
-            if not files:
-                return None
+                elif name == "jobs.psv":
+                    raise NoAnswerError("sacct shows no jobs: there are none, or others' jobs are hidden")
             inventory = Path(folder, "nodes")
             inventory.write_text("".join(f"{node}\n" for node in nodes), encoding="utf-8")
             rules = OccupancyRules(
@@ -236,7 +239,7 @@ def _sacctmgr(entity: str, columns: Sequence[str], first: str, last: str) -> lis
     ]
 
 
-class CommandSource:
+class CommandSource(StateSource):
     """Command of the site that prints the state of every node, in any form that snapshots are read in."""
 
     name = "command"
@@ -246,19 +249,11 @@ class CommandSource:
         self._timeout_s, self._clock = timeout_s, clock
         self.strange_words: Mapping[str, str] = table.strange_words
 
-    def cluster(self) -> str | None:
-        """Return ``None``: such a command does not tell."""
-        return None
-
     def poll(self) -> Snapshot:
         """Return the states that the command prints."""
         text = run_command(self._words, self._timeout_s)
         time_us = self._clock()
         return _answer(lambda: Snapshot(time_us, self._reader.nodes(text)))
-
-    def accounted(self, start_us: int, end_us: int, nodes: Sequence[str]) -> NodeEvents | None:
-        """Return ``None``: such a command has no past."""
-        return None
 
 
 def _answer(read: Callable[[], Snapshot]) -> Snapshot:

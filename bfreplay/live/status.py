@@ -38,7 +38,7 @@ class StatusKeeper:
     facts
         What does not change: ``cluster``, ``poll_s`` and ``hold_back_s`` of ``LiveStatus``.
     file
-        Last status, from which a follower that was restarted goes on with the ledger of the day.
+        Last status, from which a restarted follower continues the ledger of the day.
     """
 
     def __init__(self, session: ReplaySession, feed: Feed, facts: Mapping[str, Any], file: Path) -> None:
@@ -98,7 +98,9 @@ def span_notes(spans: Sequence[Span], notes: Sequence[str], n_nodes: int) -> dic
     for span in spans:
         if span.kind == GAP:
             hours = n_nodes * (parse_time_us(span.end) - parse_time_us(span.start)) / HOUR_US
-            sentence = "gaps in which nobody polled, filled from accounting" if span.is_filled else UNFILLED
+            sentence = (
+                "gaps in which the cluster was not followed, filled from accounting" if span.is_filled else UNFILLED
+            )
             tally = warnings.setdefault(sentence, {"count": 0, "node_hours": 0.0})
             tally["count"] += 1
             tally["node_hours"] += hours
@@ -106,7 +108,7 @@ def span_notes(spans: Sequence[Span], notes: Sequence[str], n_nodes: int) -> dic
     return {**ingest, "followed": {"spans": [span.to_json() for span in spans], "notes": list(notes)}}
 
 
-UNFILLED = "gaps in which nobody polled: all nodes are unknown there"
+UNFILLED = "gaps in which the cluster was not followed: all nodes are unknown there"
 
 
 def _decision(row: Mapping[str, Any]) -> DecisionNow:
@@ -118,13 +120,13 @@ def _partitions(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReadi
     counts: dict[str, Counter[str]] = {}
     for node, reading in readings.items():
         for partition in reading.partitions:
-            counts.setdefault(partition, Counter())[STATE_WORDS[nodes[node]]] += 1
+            counts.setdefault(partition, Counter())[STATE_WORDS[nodes.get(node, NodeState.UNKNOWN)]] += 1
     return [PartitionNow(name=name, by_state=dict(counts[name])) for name in sorted(counts)]
 
 
 def _reasons(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReading]) -> dict[str, int]:
     """Return the number of unusable nodes by reason, the most frequent first."""
-    reasons = (reading.reason or "no reason given" for node, reading in readings.items() if nodes[node] in _USED_UP)
+    reasons = (reading.reason or "no reason given" for node, reading in readings.items() if nodes.get(node) in _USED_UP)
     return dict(Counter(reasons).most_common())
 
 

@@ -333,7 +333,7 @@ class ReplaySession:
         """Events that became final in the last ``advance`` or ``finish``, in order; ``node`` indexes ``events.nodes``.
 
         All of them, one after the other, are the log: the first have the state of every node at the start. They are
-        saved with the session, so that nothing is lost between a checkpoint and whoever writes them down.
+        saved with the session, so that nothing is lost between a checkpoint and the log file.
         """
         return self._portions.final_events
 
@@ -420,8 +420,8 @@ class ReplaySession:
         Raises
         ------
         InputError
-            The file has no state, or that of a session with other arguments. If it has the state of another kind of
-            object, this session has ended.
+            The file has no state, or that of a session with other arguments. If jobs of the state are missing or have
+            changed, or it is the state of another kind of object, this session has ended.
         """
         self._check_open()
         document, arrays = read_state(Path(file))

@@ -74,7 +74,7 @@ def test_a_gap_is_filled_from_accounting_and_named(clock):
     assert source.asked == [(T, T + 60 * S)]
     (span,) = feed.spans
     assert (span.kind, span.is_filled) == ("gap", True)
-    assert span.words.startswith("nobody polled; the states are those of accounting")
+    assert span.words.startswith("not followed; the states are those of accounting")
 
 
 def test_what_the_poll_after_a_gap_shows_counts_beside_accounting(clock):
@@ -101,7 +101,7 @@ def test_without_accounting_all_nodes_are_unknown_in_a_gap(clock):
         (T + 60 * S, "b", BUSY),
     ]
     assert not feed.spans[0].is_filled
-    assert feed.spans[0].words == "nobody polled; all 2 nodes are unknown: scripted has no accounting"
+    assert feed.spans[0].words == "not followed; all 2 nodes are unknown: scripted has no accounting"
 
 
 def test_nodes_that_are_gone_after_a_gap_are_unknown_in_it_and_accounting_is_not_asked_of_them(clock):
@@ -204,3 +204,13 @@ def test_nodes_lent_by_preemptible_jobs_are_counted(clock):
     feed = PolledStates(source, clock, 1.0, ("idle",))
     assert feed.begin().states == (IDLE, BUSY)
     assert feed.n_lent == 1
+
+
+def test_accounting_is_believed_where_only_lent_nodes_have_jobs_that_it_leaves_out(clock):
+    jobs = [JobReading(str(number), "idle", "RUNNING", T, None, (node,)) for number, node in enumerate("abd")]
+    source = ScriptedSource(clock, dict.fromkeys("abcd", "busy"), jobs)
+    feed = PolledStates(source, clock, 1.0, ("idle",))
+    feed.begin()
+    source.log = accounted_log(0, 100, {"a": "idle", "b": "idle", "c": "busy", "d": "idle"})
+    assert poll(feed, source, 100).rows == []
+    assert feed.spans[0].is_filled

@@ -162,7 +162,7 @@ def test_a_time_without_a_follower_is_filled_and_the_run_names_it(tmp_path, cloc
     run = replay_log(tmp_path / "live" / "log.csv", jobs(), out=tmp_path / "again", **OPTIONS)
     assert tables(tmp_path / "live" / "run") == tables(tmp_path / "again")
     assert any(
-        "gaps in which nobody polled" in warning
+        "gaps in which the cluster was not followed" in warning
         for warning in run.record.inputs.events.metadata.log_warnings.sentences()
     )
     (span,) = run.record.inputs.events.metadata.notes["followed"]["spans"]
@@ -276,6 +276,16 @@ def test_a_run_folder_or_a_status_that_cannot_be_written_ends_nothing(tmp_path, 
     assert (tmp_path / "live" / "run").exists()
 
 
+def test_a_node_that_appears_while_the_clock_is_behind_is_unknown_so_far(tmp_path, clock):
+    follower = follow(tmp_path / "live", clock, 1, 12, stops=False)
+    clock.now_s, follower._feed._source.states = 8, {**script_at(12), "new": "idle"}
+    status = follower.poll()
+    assert (status.idle, status.by_state["unknown"]) == (0, 3)
+    assert status.partitions[0].by_state == {"unknown": 4}
+    assert "the log waits for it" in status.problem
+    follower.__exit__(None, None, None)
+
+
 def test_two_followers_of_one_folder_are_one_too_many(tmp_path, clock):
     follower = follow(tmp_path / "live", clock, 1, 3, stops=False)
     with pytest.raises(InputError, match="another process follows into this folder"):
@@ -349,6 +359,15 @@ def test_a_growing_file_is_followed_row_by_row(tmp_path):
         follower.stop()
     rows = (tmp_path / "live" / "log.csv").read_text().splitlines()[3:]
     assert rows == [f"{iso_utc(T + 5 * S)},b,idle,", f"{iso_utc(T + 9 * S)},a,busy,"]
+
+
+def test_nodes_of_the_first_time_that_are_written_later_appear(tmp_path):
+    file = tmp_path / "growing.csv"
+    file.write_text(f"time,node,state\n{iso_utc(T)},a,idle\n")
+    feed = GrowingFile(file)
+    assert feed.begin().nodes == ("a",)
+    file.write_text(file.read_text() + f"{iso_utc(T)},b,busy\n")
+    assert [node for _, node, _ in feed.poll().rows] == ["b"]
 
 
 def test_a_growing_file_that_has_become_shorter_is_refused(tmp_path):

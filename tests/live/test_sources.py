@@ -191,9 +191,10 @@ def test_in_a_gap_jobs_that_lend_their_nodes_do_not_make_them_busy(commands):
 def test_accounting_without_a_job_tells_nothing(commands):
     commands(
         sacct=SACCT.replace("7|", "").replace("COMPLETED|2023-11-14T22:13:30|2023-11-14T22:13:40|1|n2\n", ""),
-        sacctmgr="exit 0",
+        sacctmgr=SACCTMGR,
     )
-    assert slurm().accounted(T * S, (T + 60) * S, ["n1", "n2"]) is None
+    with pytest.raises(NoAnswerError, match="sacct shows no jobs"):
+        slurm().accounted(T * S, (T + 60) * S, ["n1", "n2"])
 
 
 def test_a_table_of_states_of_the_user_decides(tmp_path, commands):

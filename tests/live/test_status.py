@@ -118,7 +118,7 @@ def test_gaps_become_warnings_of_the_log_by_kind():
     spans = [Span(kind="gap", is_filled=True, **hour), Span(kind="gap", **hour), Span(kind="clock", **hour)]
     notes = span_notes(spans, ["n"], 4)
     assert notes["ingest"]["warnings"] == {
-        "gaps in which nobody polled, filled from accounting": {"count": 1, "node_hours": 4.0},
-        "gaps in which nobody polled: all nodes are unknown there": {"count": 1, "node_hours": 4.0},
+        "gaps in which the cluster was not followed, filled from accounting": {"count": 1, "node_hours": 4.0},
+        "gaps in which the cluster was not followed: all nodes are unknown there": {"count": 1, "node_hours": 4.0},
     }
     assert len(notes["followed"]["spans"]) == 3

@@ -74,14 +74,11 @@ class StateChanges:
             changes._row_us[node] = snapshot.time_us
         return changes
 
-    def update(self, snapshot: Snapshot, earliest_us: int | None = None) -> list[StateRow]:
+    def update(self, snapshot: Snapshot) -> list[StateRow]:
         """Return the rows since the last snapshot, sorted by time and node.
 
-        Parameters
-        ----------
-        earliest_us
-            Rows before this time are moved to it, for a feed that has passed it. A snapshot that is not later than the
-            last one (the clock was set back) has no rows; what it shows is seen by the next one.
+        A snapshot that is not later than the last one (the clock was set back) has no rows; what it shows is seen by
+        the next one.
         """
         now_us = snapshot.time_us
         if now_us <= self._poll_us:
@@ -92,7 +89,7 @@ class StateChanges:
         for node, reading in snapshot.nodes.items():
             changes = self._changes(node, reading, jobs.get(node, ()), now_us)
             if changes:
-                rows += self._rows(node, changes, now_us, earliest_us)
+                rows += self._rows(node, changes, now_us)
         rows += self._unknown(now_us, self.states.keys() - snapshot.nodes.keys())
         self._poll_us = now_us
         self._see_jobs(snapshot)
@@ -154,15 +151,13 @@ class StateChanges:
         changes.append((known_us if first_us <= known_us <= now_us else now_us, state))
         return changes
 
-    def _rows(
-        self, node: str, changes: Iterable[tuple[int, NodeState]], now_us: int, earliest_us: int | None
-    ) -> list[StateRow]:
+    def _rows(self, node: str, changes: Iterable[tuple[int, NodeState]], now_us: int) -> list[StateRow]:
         """Return the rows of a node, each later than the one before it; the last of those at one time counts."""
         last_us, before = self._row_us.get(node), self.states.get(node)
         by_time: dict[int, NodeState] = {}
         for time_us, state in changes:
-            least_us = (time_us, time_us if last_us is None else last_us + 1, earliest_us or time_us)
-            by_time[min(max(least_us), now_us)] = state
+            least_us = time_us if last_us is None else max(time_us, last_us + 1)
+            by_time[min(least_us, now_us)] = state
         rows: list[StateRow] = []
         for time_us, state in sorted(by_time.items()):
             if state != before:

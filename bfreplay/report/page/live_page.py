@@ -1,4 +1,4 @@
-"""The page of a followed cluster: a plain file that refreshes itself, made anew after every poll."""
+"""The page of a followed cluster: a plain file that reloads itself, replaced after every poll."""
 
 from __future__ import annotations
 

@@ -196,16 +196,6 @@ def test_while_the_scheduler_does_not_answer_all_nodes_are_unknown():
     ]
 
 
-def test_rows_before_what_a_feed_has_passed_are_moved_to_it():
-    changes = StateChanges.of_first(poll(10, {"n1": "IDLE", "n2": "IDLE"}, []))
-    jobs = [("batch", 11, 12, "n1"), ("batch", 11, 14, "n2")]
-    after = poll(15, {"n1": "IDLE", "n2": "IDLE"}, jobs)
-    assert changes.update(after, earliest_us=us(13)) == [
-        (us(13), "n2", NodeState.BUSY),
-        (us(14), "n2", NodeState.IDLE),
-    ]
-
-
 def test_a_clock_that_is_set_back_is_not_followed():
     changes = StateChanges.of_first(poll(10, {"n1": "IDLE"}))
     assert changes.update(poll(4, {"n1": "ALLOCATED"})) == []
