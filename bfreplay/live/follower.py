@@ -28,7 +28,7 @@ from bfreplay.outputs import make_folder, remove_empty, remove_leftovers, write_
 from bfreplay.result_folders.live import LiveStatus, Span
 from bfreplay.runs import ReplaySession
 
-STATUS_FILE, SESSION = "status.json", "session"
+STATUS_FILE, LOCK_FILE, SESSION = "status.json", ".lock", "session"
 _NEVER = "1000d"
 _RESUMED_ROWS = 100_000
 _STALE_S = 10.0
@@ -115,12 +115,14 @@ class Follower:
 
     def _hold_folder(self, undo: ExitStack) -> None:
         folder = self._folder
-        if folder.is_dir() and any(folder.glob("[!.]*")) and not (folder / LOG_FILE).exists():
+        is_known = (folder / LOCK_FILE).exists() or Journal.exists(folder)
+        if folder.is_dir() and any(folder.glob("[!.]*")) and not is_known:
             raise OutputExistsError(
                 f"{folder} exists already, and is not the folder of a follower; choose another name"
             )
+        Journal.check_is_whole(folder)
         new_folders = make_folder(folder)
-        lock = FileLock(folder / ".lock")
+        lock = FileLock(folder / LOCK_FILE)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
@@ -132,7 +134,7 @@ class Follower:
             remove_leftovers(file)
         if not (folder / LOG_FILE).exists():
             undo.callback(remove_empty, new_folders)
-            undo.callback((folder / ".lock").unlink, missing_ok=True)
+            undo.callback((folder / LOCK_FILE).unlink, missing_ok=True)
 
     def _begin(self, cluster: str | None) -> None:
         for is_last in (False, True):

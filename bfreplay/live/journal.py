@@ -19,6 +19,7 @@ from bfreplay.errors import InputError
 from bfreplay.outputs import write_whole
 
 LOG_FILE = "log.csv"
+_HEAD = (",".join(WRITTEN_COLUMNS) + "\n").encode()
 
 
 class Journal:
@@ -43,10 +44,21 @@ class Journal:
     def create(cls, folder: Path, nodes: Sequence[str], start_us: int, metadata: EventsMetadata) -> Self:
         """Begin a log in an empty folder."""
         file = folder / LOG_FILE
-        head = (",".join(WRITTEN_COLUMNS) + "\n").encode()
-        file.write_bytes(head)
+        file.write_bytes(_HEAD)
         # no window is empty
-        return cls(file, LogHeader(tuple(nodes), start_us, start_us + 1, metadata, is_growing=True), len(head))
+        return cls(file, LogHeader(tuple(nodes), start_us, start_us + 1, metadata, is_growing=True), len(_HEAD))
+
+    @classmethod
+    def check_is_whole(cls, folder: Path) -> None:
+        """Raise ``InputError`` for a log with rows whose metadata are gone: nobody may begin another one over it."""
+        file = folder / LOG_FILE
+        if file.exists() and file.stat().st_size > len(_HEAD) and not cls.exists(folder):
+            raise InputError(
+                "this log has rows, but its metadata are missing",
+                file=file,
+                expected=f"{sidecar_path(file).name} beside it",
+                fix="follow into another folder, or move the log away",
+            )
 
     @staticmethod
     def exists(folder: Path) -> bool:

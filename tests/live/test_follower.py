@@ -235,6 +235,30 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, clock):
     assert [file.name for file in (tmp_path / "live").iterdir()] == ["thesis.tex"]
 
 
+def test_a_log_of_somebody_else_is_not_overwritten(tmp_path, clock):
+    (tmp_path / "live").mkdir()
+    (tmp_path / "live" / "log.csv").write_text("mine")
+    with pytest.raises(OutputExistsError, match="not the folder of a follower"):
+        follow(tmp_path / "live", clock, 1, 2)
+    assert (tmp_path / "live" / "log.csv").read_text() == "mine"
+
+
+def test_a_log_whose_metadata_are_gone_is_not_begun_anew(tmp_path, clock):
+    follow(tmp_path / "live", clock, 1, 10)
+    (tmp_path / "live" / "log.csv.meta.json").unlink()
+    text = (tmp_path / "live" / "log.csv").read_text()
+    with pytest.raises(InputError, match="its metadata are missing"):
+        follow(tmp_path / "live", clock, 10, 12)
+    assert (tmp_path / "live" / "log.csv").read_text() == text
+
+
+def test_a_follower_that_was_killed_before_anything_was_final_begins_anew(tmp_path, clock):
+    kill(follow(tmp_path / "live", clock, 1, 2, stops=False))
+    assert not (tmp_path / "live" / "log.csv.meta.json").exists()
+    follow(tmp_path / "live", clock, 3, 10)
+    assert load_events(tmp_path / "live" / "log.csv").window_start_us == T + 3 * S
+
+
 def test_a_log_that_was_cut_is_refused(tmp_path, clock):
     follow(tmp_path / "live", clock, 1, 10)
     log_file = tmp_path / "live" / "log.csv"
