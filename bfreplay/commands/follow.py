@@ -259,7 +259,7 @@ def _follow(
             _poll_until(stop, follower, feed, (poll_s, for_s), tell, quiet=quiet)
             follower.stop()
     if not quiet:
-        run = f"its run: {folder / 'run'}" if (folder / "run").is_dir() else "nothing in it is final yet, so no run"
+        run = f"its run: {folder / 'run'}" if (folder / "run").is_dir() else "no run was made of it yet"
         say(f"Stopped. The log: {folder / 'log.csv'}; {run}", err=True)
 
 

@@ -149,9 +149,12 @@ class PolledStates:
         return Beginning(nodes, tuple(self._changes.states[node] for node in nodes), snapshot.time_us)
 
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
-        """Go on after a log; what happened since is a gap."""
+        """Go on after a log; what happened since is a gap, or the clock was set back meanwhile."""
         self._changes = StateChanges(states, until_us, self._lends)
         self.last_us = until_us
+        behind_us = until_us - self._clock()
+        if behind_us > 0:
+            self._note_step(-behind_us)
 
     def poll(self) -> Portion | None:
         """Ask the source, and fill the gap before its answer."""
@@ -183,6 +186,9 @@ class PolledStates:
         self._clock_ahead_us = ahead_us
         if abs(step_us) < _SMALLEST_STEP_US or not self.last_us:
             return
+        self._note_step(step_us)
+
+    def _note_step(self, step_us: int) -> None:
         now_us = self._clock()
         way = "forward" if step_us > 0 else "back"
         words = f"the clock of this machine was set {way} by {duration(abs(step_us) / US)}"

@@ -156,9 +156,7 @@ class Follower:
         self._journal = Journal.open(self._folder)
         log = self._journal.load()
         self._tell(f"Resumes the log in {self._folder}, which ends at {iso_utc(log.window_end_us)}.")
-        followed = self._journal.notes.get("followed", {})
-        self._past_spans = [Span(**span) for span in followed.get("spans", [])]
-        self._past_notes = list(followed.get("notes", []))
+        self._past_spans, self._past_notes = self._journal.followed.spans, self._journal.followed.notes
         first_states, n_at_start = log.first_states(), log.metadata.n_nodes_at_start
         at_start, late = log.nodes[:n_at_start], log.nodes[n_at_start:]
         beginning = NodeEvents.to_come(at_start, log.window_start_us, initial_state=first_states[:n_at_start])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from bfreplay.datasets import NodeEvents, load_events
@@ -17,6 +18,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.errors import InputError
 from bfreplay.outputs import write_whole
+from bfreplay.result_folders.live import Followed
 
 LOG_FILE = "log.csv"
 _HEAD = (",".join(WRITTEN_COLUMNS) + "\n").encode()
@@ -31,10 +33,13 @@ class Journal:
     ----------
     until_us
         End of the window of the log: all events before it are in it.
+    followed
+        What a follower before this one noted.
     """
 
-    def __init__(self, file: Path, header: LogHeader, n_bytes: int) -> None:
+    def __init__(self, file: Path, header: LogHeader, n_bytes: int, followed: Followed | None = None) -> None:
         self.file = file
+        self.followed = followed or Followed(bytes=n_bytes)
         self._header = header
         self._n_bytes = n_bytes
         self._stream = file.open("ab")
@@ -71,17 +76,24 @@ class Journal:
         file = folder / LOG_FILE
         sidecar = sidecar_path(file)
         header = LogHeader.from_text(sidecar.read_bytes(), sidecar)
-        n_bytes = header.metadata.notes.get("followed", {}).get("bytes")
-        if not isinstance(n_bytes, int) or not 0 < n_bytes <= file.stat().st_size:
-            raise InputError(
-                "this log cannot be extended: it is shorter than its metadata say, or was not written by follow",
-                file=file,
-                value=file.stat().st_size,
-                expected=f"{n_bytes} bytes or more",
-                fix="follow into another folder",
-            )
+        try:
+            followed = msgspec.convert(header.metadata.notes.get("followed"), Followed)
+        except msgspec.ValidationError as error:
+            problem, fix = f"this log was not written by follow: {error}", "follow into another folder"
+            raise InputError(problem, file=sidecar, column="notes.followed", fix=fix) from error
+        n_bytes = followed.bytes
+        with file.open("rb") as stream:
+            stream.seek(max(min(n_bytes, file.stat().st_size + 1) - 1, 0))
+            if stream.read(1) != b"\n":
+                raise InputError(
+                    "this log cannot be extended: it is shorter than its metadata say, or was changed",
+                    file=file,
+                    value=file.stat().st_size,
+                    expected=f"{n_bytes} bytes or more, the last of them the end of a line",
+                    fix="follow into another folder",
+                )
         os.truncate(file, n_bytes)
-        return cls(file, replace(header, is_growing=True), n_bytes)
+        return cls(file, replace(header, is_growing=True), n_bytes, followed)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -97,11 +109,6 @@ class Journal:
     def until_us(self) -> int:
         """End of the window so far."""
         return self._header.window_end_us
-
-    @property
-    def notes(self) -> Mapping[str, Any]:
-        """Notes of the metadata."""
-        return self._header.metadata.notes
 
     def load(self) -> NodeEvents:
         """Return the log so far."""

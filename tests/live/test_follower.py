@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -233,6 +234,52 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, clock):
     with pytest.raises(OutputExistsError, match="not the folder of a follower"):
         follow(tmp_path / "live", clock, 1, 2)
     assert [file.name for file in (tmp_path / "live").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    "followed",
+    [
+        {"bytes": -5},
+        {"bytes": True},
+        {"bytes": 10**30},
+        {"bytes": 100},
+        {"bytes": 1.5},
+        {"notes": [1]},
+        {"spans": "x"},
+        {"spans": [{"a": 1}]},
+        {"spans": [{"kind": "gap", "start": "x", "end": "y", "words": "", "is_filled": True}]},
+        None,
+        [1],
+    ],
+)
+def test_metadata_that_no_follower_wrote_are_refused_and_the_log_stays(tmp_path, clock, followed):
+    follow(tmp_path / "live", clock, 1, 10)
+    log, sidecar = (tmp_path / "live" / name for name in ("log.csv", "log.csv.meta.json"))
+    text = log.read_bytes()
+    document = json.loads(sidecar.read_text())
+    own = document["notes"]["followed"]
+    document["notes"]["followed"] = own | followed if isinstance(followed, dict) else followed
+    sidecar.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"not written by follow|cannot be extended"):
+        follow(tmp_path / "live", clock, 10, 12)
+    assert log.read_bytes() == text
+
+
+@pytest.mark.parametrize("ledger_since", ["yesterday", "9999-01-01T00:00:00Z"])
+def test_a_status_of_nonsense_begins_the_ledger_anew(tmp_path, clock, ledger_since):
+    follow(tmp_path / "live", clock, 1, 10)
+    file = tmp_path / "live" / "status.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"ledger_since": ledger_since}))
+    follow(tmp_path / "live", clock, 10, 12)
+    assert LiveStatus.from_text(file.read_bytes()).ledger_since == iso_utc(T + 1 * S)
+
+
+def test_a_clock_that_was_set_back_while_nobody_followed_is_said(tmp_path, clock):
+    follow(tmp_path / "live", clock, 1, 20)
+    clock.now_s = 5
+    follower = follow(tmp_path / "live", clock, 5, 8)
+    assert [span.kind for span in follower._feed.spans] == ["clock"]
+    assert "set back by 12 s" in follower._feed.spans[0].words
 
 
 def test_a_log_of_somebody_else_is_not_overwritten(tmp_path, clock):
