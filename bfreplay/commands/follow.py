@@ -169,9 +169,9 @@ def slurm(context: click.Context, /, lends: tuple[str, ...], states: Path | None
     from bfreplay.live.feed import PolledStates
     from bfreplay.live.sources import SlurmSource
 
-    source = SlurmSource(_table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us)
-    poll_s = checks.length_of_time("poll", options["poll"], 0.0)
     partitions = lent_partitions(lends)
+    source = SlurmSource(_table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us, partitions)
+    poll_s = checks.length_of_time("poll", options["poll"], 0.0)
     _follow(context, lambda: PolledStates(source, _now_us, poll_s, partitions), source.cluster, options)
 
 

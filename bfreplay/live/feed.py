@@ -146,6 +146,8 @@ class PolledStates:
             raise NoAnswerError("the answer names no node")
         self._changes = StateChanges.of_first(snapshot, self._lends)
         self.last_us = snapshot.time_us
+        known = {partition for reading in snapshot.nodes.values() for partition in reading.partitions}
+        self.notes += [f"no node is in the partition {name}, which lends" for name in self._lends if name not in known]
         return Beginning(nodes, tuple(self._changes.states[node] for node in nodes), snapshot.time_us)
 
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
@@ -208,7 +210,7 @@ class PolledStates:
             reason = " ".join(str(error).split())
         if log is not None:
             rows = _rows_of(log, states)
-            if _hides_jobs(log, states, {**states, **{node: state for _, node, state in rows}}, snapshot):
+            if _hides_jobs(log, states, {**states, **{node: state for _, node, state in rows}}, snapshot, self._lends):
                 log, reason = None, "accounting shows no jobs on most of the nodes that were busy"
         if log is None:
             rows = [(start_us + 1, node, NodeState.UNKNOWN) for node in states]
@@ -254,12 +256,17 @@ def _rows_of(log: NodeEvents, states: Mapping[str, NodeState]) -> list[Row]:
 
 
 def _hides_jobs(
-    log: NodeEvents, seen: Mapping[str, NodeState], accounted: Mapping[str, NodeState], snapshot: Snapshot
+    log: NodeEvents,
+    seen: Mapping[str, NodeState],
+    accounted: Mapping[str, NodeState],
+    snapshot: Snapshot,
+    lends: Sequence[str],
 ) -> bool:
     """Return whether most nodes that were busy before or after a gap are free in accounting: it hides others' jobs."""
     first = dict(zip(log.nodes, log.first_states().tolist(), strict=True))
     young_us = snapshot.time_us - _ACCOUNTED_AFTER_US
-    young = {node for job in snapshot.jobs or () if (job.start_us or young_us) >= young_us for node in job.nodes}
+    ignored = [job for job in snapshot.jobs or () if (job.start_us or young_us) >= young_us or job.partition in lends]
+    young = {node for job in ignored for node in job.nodes}
     at_start = [first.get(node) for node, state in seen.items() if state == NodeState.BUSY]
     at_end = [
         accounted.get(node)

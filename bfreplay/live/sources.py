@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -154,12 +154,15 @@ class SlurmSource:
         Longest time that a command may take.
     clock
         Time of a poll.
+    lends
+        Partitions whose jobs do not make a node busy, in accounting.
     """
 
     name = "slurm"
 
-    def __init__(self, table: StateTable, timeout_s: float, clock: Clock) -> None:
+    def __init__(self, table: StateTable, timeout_s: float, clock: Clock, lends: Collection[str] = ()) -> None:
         self._reader, self._timeout_s, self._clock = SnapshotReader(table), timeout_s, clock
+        self._lends = frozenset(lends)
         self.strange_words: Mapping[str, str] = table.strange_words
 
     def cluster(self) -> str | None:
@@ -197,6 +200,8 @@ class SlurmSource:
             files = []
             for name, words in commands.items():
                 text = run_command(words, 10 * self._timeout_s, _ACCOUNTING_TIMES, _LONGEST_ACCOUNTING)
+                if name == "jobs.psv":
+                    text = _without_partitions(text, self._lends)
                 if len(text.splitlines()) > 1:  # a header alone is no log
                     files.append(Path(folder, name))
                     files[-1].write_text(text, encoding="utf-8")
@@ -214,6 +219,17 @@ class SlurmSource:
             options = ReadOptions(timezone="UTC", reservations="reserved")
             read = read_log(files, "slurm", options, inventory=inventory, inventory_only=True)
             return read.build(rules).events
+
+
+def _without_partitions(table: str, partitions: frozenset[str]) -> str:
+    """Return the rows of ``sacct -P`` without the jobs of some partitions."""
+    head, *rows = table.splitlines() or [""]
+    names = head.split("|")
+    if "Partition" not in names:
+        return table
+    column = names.index("Partition")
+    kept = (row for row in rows if not partitions.intersection(row.split("|")[column : column + 1]))
+    return "".join(f"{row}\n" for row in (head, *kept))
 
 
 def _sacctmgr(entity: str, columns: Sequence[str], first: str, last: str) -> list[str]:

@@ -180,6 +180,16 @@ def test_a_gap_is_asked_of_accounting_in_utc(commands, monkeypatch):
     ]
 
 
+def test_jobs_of_partitions_that_lend_make_no_node_busy_in_a_gap(commands):
+    more = "8|COMPLETED|2023-11-14T22:13:31|2023-11-14T22:13:50|1|n1|idle\nEND"
+    table = SACCT.replace("NodeList\n", "NodeList|Partition\n").replace("|n2\nEND", f"|n2|batch\n{more}")
+    commands(sacct=table.replace("NodeList NNodes", "NodeList Partition NNodes"), sacctmgr="exit 0")
+    for lends, states in (((), {"n1", "n2"}), (("idle", "other"), {"n2"}), (("id",), {"n1", "n2"})):
+        source = SlurmSource(StateTable.default(), 5.0, lambda: T * S, lends)
+        log = source.accounted(T * S, (T + 60) * S, ["n1", "n2"]).to_frame()
+        assert set(log.node[log.state == "busy"]) == states
+
+
 def test_accounting_without_a_job_tells_nothing(commands):
     commands(
         sacct=SACCT.replace("7|", "").replace("COMPLETED|2023-11-14T22:13:30|2023-11-14T22:13:40|1|n2\n", ""),
