@@ -151,13 +151,18 @@ class PolledStates(Feed):
             raise NoAnswerError("the answer names no node")
         self._changes = StateChanges.of_first(snapshot, self._lends)
         self.last_us = snapshot.time_us
+        known = {partition for reading in snapshot.nodes.values() for partition in reading.partitions}
+        self.notes += [f"no node is in the partition {name}, which lends" for name in self._lends if name not in known]
         states = tuple(self._changes.states[node] for node in nodes)
         return Beginning(nodes, states, snapshot.time_us, self._source.cluster())
 
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
-        """Go on after a log; what happened since is a gap."""
+        """Go on after a log; what happened since is a gap, or the clock was set back meanwhile."""
         self._changes = StateChanges(states, until_us, self._lends)
         self.last_us = until_us
+        behind_us = until_us - self._clock()
+        if behind_us > 0:
+            self._note_step(-behind_us)
 
     def poll(self) -> Portion | None:
         """Ask the source, and fill the gap before its answer."""
@@ -190,6 +195,9 @@ class PolledStates(Feed):
         self._clock_ahead_us = ahead_us
         if abs(step_us) < _SMALLEST_STEP_US or not self.last_us:
             return
+        self._note_step(step_us)
+
+    def _note_step(self, step_us: int) -> None:
         now_us = self._clock()
         way = "forward" if step_us > 0 else "back"
         words = f"the clock of this machine was set {way} by {duration(abs(step_us) / US)}"

@@ -25,11 +25,10 @@ from bfreplay.live.feed import Feed, Portion
 from bfreplay.live.journal import LOG_FILE, Journal
 from bfreplay.live.status import StatusKeeper, span_notes
 from bfreplay.outputs import make_folder, remove_empty, remove_leftovers, write_whole
-from bfreplay.result_folders.live import LiveStatus, Span
+from bfreplay.result_folders.live import LiveStatus
 from bfreplay.runs import ReplaySession
 
-STATUS_FILE, SESSION = "status.json", "session"
-_LOCK_FILE = ".lock"
+STATUS_FILE, LOCK_FILE, SESSION = "status.json", ".lock", "session"
 _NEVER = "1000d"
 _RESUMED_ROWS = 100_000
 _STALE_S = 10.0
@@ -116,14 +115,14 @@ class Follower:
 
     def _hold_folder(self, undo: ExitStack) -> None:
         folder = self._folder
-        # a follower that was killed early left its lock, and a log without metadata
-        is_followed = (folder / LOG_FILE).exists() and (self.has_log or (folder / _LOCK_FILE).exists())
-        if folder.is_dir() and any(folder.glob("[!.]*")) and not is_followed:
+        is_known = (folder / LOCK_FILE).exists() or Journal.exists(folder)
+        if folder.is_dir() and any(folder.glob("[!.]*")) and not is_known:
             raise OutputExistsError(
                 f"{folder} exists already, and is not the folder of a follower; choose another name"
             )
+        Journal.check_is_whole(folder)
         new_folders = make_folder(folder)
-        lock = FileLock(folder / _LOCK_FILE)
+        lock = FileLock(folder / LOCK_FILE)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
@@ -135,7 +134,7 @@ class Follower:
             remove_leftovers(file)
         if not (folder / LOG_FILE).exists():
             undo.callback(remove_empty, new_folders)
-            undo.callback((folder / _LOCK_FILE).unlink, missing_ok=True)
+            undo.callback((folder / LOCK_FILE).unlink, missing_ok=True)
 
     @property
     def has_log(self) -> bool:
@@ -162,9 +161,8 @@ class Follower:
         self._journal = Journal.open(self._folder)
         log = self._journal.load()
         self._tell(f"Resumes the log in {self._folder}, which ends at {iso_utc(log.window_end_us)}.")
-        followed = self._journal.metadata.notes["followed"]
-        self._feed.spans[:0] = [Span(**span) for span in followed.get("spans", [])]
-        self._feed.notes[:0] = followed.get("notes", [])
+        self._feed.spans[:0] = self._journal.followed.spans
+        self._feed.notes[:0] = self._journal.followed.notes
         first_states = log.first_states()
         to_come = NodeEvents.to_come(
             log.nodes,

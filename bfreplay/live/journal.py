@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from bfreplay.datasets import NodeEvents, load_events
@@ -17,8 +18,10 @@ from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.errors import InputError
 from bfreplay.outputs import write_whole
+from bfreplay.result_folders.live import Followed
 
 LOG_FILE = "log.csv"
+_HEAD = (",".join(WRITTEN_COLUMNS) + "\n").encode()
 
 
 class Journal:
@@ -30,10 +33,13 @@ class Journal:
     ----------
     until_us
         End of the window of the log: all events before it are in it.
+    followed
+        What a follower before this one noted.
     """
 
-    def __init__(self, file: Path, header: LogHeader, n_bytes: int) -> None:
+    def __init__(self, file: Path, header: LogHeader, n_bytes: int, followed: Followed | None = None) -> None:
         self.file = file
+        self.followed = followed or Followed(bytes=n_bytes)
         self._header = header
         self._n_bytes = n_bytes
         self._stream = file.open("ab")
@@ -43,10 +49,21 @@ class Journal:
     def create(cls, folder: Path, nodes: Sequence[str], start_us: int, metadata: EventsMetadata) -> Self:
         """Begin a log in an empty folder."""
         file = folder / LOG_FILE
-        head = (",".join(WRITTEN_COLUMNS) + "\n").encode()
-        file.write_bytes(head)
+        file.write_bytes(_HEAD)
         # no window is empty
-        return cls(file, LogHeader(tuple(nodes), start_us, start_us + 1, metadata, is_growing=True), len(head))
+        return cls(file, LogHeader(tuple(nodes), start_us, start_us + 1, metadata, is_growing=True), len(_HEAD))
+
+    @classmethod
+    def check_is_whole(cls, folder: Path) -> None:
+        """Raise ``InputError`` for a log with rows whose metadata are gone: nobody may begin another one over it."""
+        file = folder / LOG_FILE
+        if file.exists() and file.stat().st_size > len(_HEAD) and not cls.exists(folder):
+            raise InputError(
+                "this log has rows, but its metadata are missing",
+                file=file,
+                expected=f"{sidecar_path(file).name} beside it",
+                fix="follow into another folder, or move the log away",
+            )
 
     @staticmethod
     def exists(folder: Path) -> bool:
@@ -59,17 +76,24 @@ class Journal:
         file = folder / LOG_FILE
         sidecar = sidecar_path(file)
         header = LogHeader.from_text(sidecar.read_bytes(), sidecar)
-        n_bytes = header.metadata.notes.get("followed", {}).get("bytes")
-        if not isinstance(n_bytes, int) or not 0 < n_bytes <= file.stat().st_size:
-            raise InputError(
-                "this log cannot be extended: it is shorter than its metadata say, or was not written by follow",
-                file=file,
-                value=file.stat().st_size,
-                expected=f"{n_bytes} bytes or more",
-                fix="follow into another folder",
-            )
+        try:
+            followed = msgspec.convert(header.metadata.notes.get("followed"), Followed)
+        except msgspec.ValidationError as error:
+            problem, fix = f"this log was not written by follow: {error}", "follow into another folder"
+            raise InputError(problem, file=sidecar, column="notes.followed", fix=fix) from error
+        n_bytes = followed.bytes
+        with file.open("rb") as stream:
+            stream.seek(max(min(n_bytes, file.stat().st_size + 1) - 1, 0))
+            if stream.read(1) != b"\n":
+                raise InputError(
+                    "this log cannot be extended: it is shorter than its metadata say, or was changed",
+                    file=file,
+                    value=file.stat().st_size,
+                    expected=f"{n_bytes} bytes or more, the last of them the end of a line",
+                    fix="follow into another folder",
+                )
         os.truncate(file, n_bytes)
-        return cls(file, replace(header, is_growing=True), n_bytes)
+        return cls(file, replace(header, is_growing=True), n_bytes, followed)
 
     @property
     def until_us(self) -> int:

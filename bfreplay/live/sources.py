@@ -203,13 +203,11 @@ class SlurmSource(StateSource):
             files = []
             for name, words in commands.items():
                 text = run_command(words, 10 * self._timeout_s, _ACCOUNTING_TIMES, _LONGEST_ACCOUNTING)
-                lines = text.splitlines(keepends=True)
-                if self._lends and lines and name == "jobs.psv":
-                    place = lines[0].split("|").index("Partition")
-                    lines = [line for line in lines if line.split("|")[place] not in self._lends]
-                if len(lines) > 1:  # a header alone is no log
+                if name == "jobs.psv":
+                    text = _without_partitions(text, self._lends)
+                if len(text.splitlines()) > 1:  # a header alone is no log
                     files.append(Path(folder, name))
-                    files[-1].write_text("".join(lines), encoding="utf-8")
+                    files[-1].write_text(text, encoding="utf-8")
                 elif name == "jobs.psv":
                     raise NoAnswerError("sacct shows no jobs: there are none, or others' jobs are hidden")
             inventory = Path(folder, "nodes")
@@ -224,6 +222,17 @@ class SlurmSource(StateSource):
             options = ReadOptions(timezone="UTC", reservations="reserved")
             read = read_log(files, "slurm", options, inventory=inventory, inventory_only=True)
             return read.build(rules).events
+
+
+def _without_partitions(table: str, partitions: frozenset[str]) -> str:
+    """Return the rows of ``sacct -P`` without the jobs of some partitions."""
+    head, *rows = table.splitlines() or [""]
+    names = head.split("|")
+    if "Partition" not in names:
+        return table
+    column = names.index("Partition")
+    kept = (row for row in rows if not partitions.intersection(row.split("|")[column : column + 1]))
+    return "".join(f"{row}\n" for row in (head, *kept))
 
 
 def _sacctmgr(entity: str, columns: Sequence[str], first: str, last: str) -> list[str]:

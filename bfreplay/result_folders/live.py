@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime
 from typing import Self
 
 import msgspec
 
 from bfreplay.errors import InputError
 from bfreplay.result_folders.records import Amount, Count, RecordPart
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
+
+
+def _check_times(*texts: str) -> None:
+    for text in texts:
+        if not _TIME.fullmatch(text):
+            raise ValueError(f"{text!r} is no time in UTC")
+        datetime.fromisoformat(text)
 
 
 class Span(RecordPart, frozen=True, kw_only=True):
@@ -23,6 +34,17 @@ class Span(RecordPart, frozen=True, kw_only=True):
     end: str
     words: str
     is_filled: bool = False
+
+    def __post_init__(self) -> None:
+        _check_times(self.start, self.end)
+
+
+class Followed(RecordPart, frozen=True, kw_only=True):
+    """Notes of a follower in the metadata of its log: bytes of the log that are whole, spans, and remarks."""
+
+    bytes: Count
+    spans: list[Span] = msgspec.field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
 
 
 class PartitionNow(RecordPart, frozen=True, kw_only=True):
@@ -107,6 +129,9 @@ class LiveStatus(RecordPart, frozen=True, kw_only=True):
     notes: list[str]
     polls: Count
     unanswered: Count
+
+    def __post_init__(self) -> None:
+        _check_times(self.time, self.began, self.until, self.ledger_since)
 
     def to_text(self) -> str:
         """Return JSON."""

@@ -48,7 +48,7 @@ def test_a_command_of_the_site_is_followed_to_a_log_a_run_a_page_and_metrics(tmp
     assert "Stopped. The log:" in result.output
 
 
-def test_the_shortest_time_has_a_poll_and_says_that_nothing_is_final(tmp_path):
+def test_the_shortest_time_has_a_poll_and_says_that_there_is_no_run(tmp_path):
     page = tmp_path / "now.html"
     words = ["--hold-back", "1min", "--for", "0.001s", "--page", page, "--", script(tmp_path, "echo n1 idle")]
     result = follow("command", *common(tmp_path)[:-2], *words)

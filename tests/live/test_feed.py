@@ -142,6 +142,23 @@ def test_a_job_that_started_just_now_says_nothing_against_accounting(clock):
     assert not feed.spans[1].is_filled
 
 
+def test_nodes_that_are_lent_say_nothing_against_accounting(clock):
+    source = ScriptedSource(clock, dict.fromkeys("abc", "busy"))
+    source.jobs = [JobReading("1", "gives", "RUNNING", T - 500 * S, None, ("a", "b", "c"))]
+    feed = PolledStates(source, clock, 1.0, ["gives"])
+    feed.begin()
+    assert feed.n_lent == 3
+    source.log = accounted_log(0, 60, dict.fromkeys("abc", "idle"))
+    poll(feed, source, 60)
+    assert feed.spans[0].is_filled
+
+
+def test_a_partition_that_lends_and_is_not_there_is_said(clock):
+    feed = PolledStates(ScriptedSource(clock, {"a": "idle"}), clock, 1.0, ["batch", "bacth"])
+    feed.begin()
+    assert feed.notes == ["no node is in the partition bacth, which lends"]
+
+
 def test_a_pause_of_three_polls_is_no_gap_and_a_longer_one_is(clock):
     source = ScriptedSource(clock, {"a": "idle"})
     feed = PolledStates(source, clock, poll_s=20.0)

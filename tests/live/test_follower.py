@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -302,18 +303,79 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, clock):
     assert [file.name for file in (tmp_path / "live").iterdir()] == ["thesis.tex"]
 
 
-def test_a_log_without_metadata_that_no_follower_wrote_is_left_alone(tmp_path, clock):
-    (tmp_path / "live").mkdir()
-    (tmp_path / "live" / "log.csv").write_text("time,node,state\n")
-    with pytest.raises(OutputExistsError, match="not the folder of a follower"):
-        follow(tmp_path / "live", clock, 1, 2)
-    assert [file.name for file in (tmp_path / "live").iterdir()] == ["log.csv"]
-    assert (tmp_path / "live" / "log.csv").read_text() == "time,node,state\n"
-
-
 def test_a_follower_that_was_stopped_before_anything_was_final_begins_anew(tmp_path, clock):
     assert not follow(tmp_path / "live", clock, 1, 2).has_log
     assert follow(tmp_path / "live", clock, 3, LAST_S).has_log
+
+
+@pytest.mark.parametrize(
+    "followed",
+    [
+        {"bytes": -5},
+        {"bytes": True},
+        {"bytes": 10**30},
+        {"bytes": 100},
+        {"bytes": 1.5},
+        {"notes": [1]},
+        {"spans": "x"},
+        {"spans": [{"a": 1}]},
+        {"spans": [{"kind": "gap", "start": "x", "end": "y", "words": "", "is_filled": True}]},
+        None,
+        [1],
+    ],
+)
+def test_metadata_that_no_follower_wrote_are_refused_and_the_log_stays(tmp_path, clock, followed):
+    follow(tmp_path / "live", clock, 1, 10)
+    log, sidecar = (tmp_path / "live" / name for name in ("log.csv", "log.csv.meta.json"))
+    text = log.read_bytes()
+    document = json.loads(sidecar.read_text())
+    own = document["notes"]["followed"]
+    document["notes"]["followed"] = own | followed if isinstance(followed, dict) else followed
+    sidecar.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"not written by follow|cannot be extended"):
+        follow(tmp_path / "live", clock, 10, 12)
+    assert log.read_bytes() == text
+
+
+@pytest.mark.parametrize("ledger_since", ["yesterday", "9999-01-01T00:00:00Z"])
+def test_a_status_of_nonsense_begins_the_ledger_anew(tmp_path, clock, ledger_since):
+    follow(tmp_path / "live", clock, 1, 10)
+    file = tmp_path / "live" / "status.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"ledger_since": ledger_since}))
+    follow(tmp_path / "live", clock, 10, 12)
+    assert LiveStatus.from_text(file.read_bytes()).ledger_since == iso_utc(T + 1 * S)
+
+
+def test_a_clock_that_was_set_back_while_nobody_followed_is_said(tmp_path, clock):
+    follow(tmp_path / "live", clock, 1, 20)
+    clock.now_s = 5
+    follower = follow(tmp_path / "live", clock, 5, 8)
+    assert [span.kind for span in follower._feed.spans] == ["clock"]
+    assert "set back by 12 s" in follower._feed.spans[0].words
+
+
+def test_a_log_of_somebody_else_is_not_overwritten(tmp_path, clock):
+    (tmp_path / "live").mkdir()
+    (tmp_path / "live" / "log.csv").write_text("mine")
+    with pytest.raises(OutputExistsError, match="not the folder of a follower"):
+        follow(tmp_path / "live", clock, 1, 2)
+    assert (tmp_path / "live" / "log.csv").read_text() == "mine"
+
+
+def test_a_log_whose_metadata_are_gone_is_not_begun_anew(tmp_path, clock):
+    follow(tmp_path / "live", clock, 1, 10)
+    (tmp_path / "live" / "log.csv.meta.json").unlink()
+    text = (tmp_path / "live" / "log.csv").read_text()
+    with pytest.raises(InputError, match="its metadata are missing"):
+        follow(tmp_path / "live", clock, 10, 12)
+    assert (tmp_path / "live" / "log.csv").read_text() == text
+
+
+def test_a_follower_that_was_killed_before_anything_was_final_begins_anew(tmp_path, clock):
+    kill(follow(tmp_path / "live", clock, 1, 2, stops=False))
+    assert not (tmp_path / "live" / "log.csv.meta.json").exists()
+    follow(tmp_path / "live", clock, 3, 10)
+    assert load_events(tmp_path / "live" / "log.csv").window_start_us == T + 3 * S
 
 
 def test_a_log_that_was_cut_is_refused(tmp_path, clock):
@@ -368,17 +430,6 @@ def test_nodes_of_the_first_time_that_are_written_later_appear(tmp_path):
     assert feed.begin().nodes == ("a",)
     file.write_text(file.read_text() + f"{iso_utc(T)},b,busy\n")
     assert [node for _, node, _ in feed.poll().rows] == ["b"]
-
-
-def test_a_growing_file_that_has_become_shorter_is_refused(tmp_path):
-    file = tmp_path / "growing.csv"
-    file.write_text(f"time,node,state\n{iso_utc(T)},a,idle\n{iso_utc(T)},b,busy\n")
-    feed = GrowingFile(file)
-    feed.begin()
-    feed.poll()
-    file.write_text("time,node,state\n")
-    with pytest.raises(InputError, match="has become shorter"):
-        feed.poll()
 
 
 @pytest.mark.parametrize("line", ["x,a,idle", "2024-01-01T00:00:00Z,a,asleep", "2024-01-01T00:00:00Z,a"])

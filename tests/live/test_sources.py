@@ -180,12 +180,14 @@ def test_a_gap_is_asked_of_accounting_in_utc(commands, monkeypatch):
     ]
 
 
-def test_in_a_gap_jobs_that_lend_their_nodes_do_not_make_them_busy(commands):
-    script = SACCT.replace("JobIDRaw ", "JobIDRaw Partition ").replace("JobIDRaw|", "JobIDRaw|Partition|")
-    script = script.replace("7|", "7|idle|").replace("\nEND", "\n8|batch|COMPLETED|2023-11-14T22:13:50||1|n1\nEND")
-    commands(sacct=script.replace("50||", "50|2023-11-14T22:14:00|"), sacctmgr="exit 0")
-    log = slurm(lends=("idle",)).accounted(T * S, (T + 60) * S, ["n1", "n2"])
-    assert [row.node for row in log.to_frame().itertuples() if row.state == "busy"] == ["n1"]
+def test_jobs_of_partitions_that_lend_make_no_node_busy_in_a_gap(commands):
+    more = "8|COMPLETED|2023-11-14T22:13:31|2023-11-14T22:13:50|1|n1|idle\nEND"
+    table = SACCT.replace("NodeList\n", "NodeList|Partition\n").replace("|n2\nEND", f"|n2|batch\n{more}")
+    commands(sacct=table.replace("NodeList NNodes", "NodeList Partition NNodes"), sacctmgr="exit 0")
+    for lends, states in (((), {"n1", "n2"}), (("idle", "other"), {"n2"}), (("id",), {"n1", "n2"})):
+        source = SlurmSource(StateTable.default(), 5.0, lambda: T * S, lends)
+        log = source.accounted(T * S, (T + 60) * S, ["n1", "n2"]).to_frame()
+        assert set(log.node[log.state == "busy"]) == states
 
 
 def test_accounting_without_a_job_tells_nothing(commands):
