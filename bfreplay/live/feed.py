@@ -13,7 +13,7 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.snapshots.changes import StateChanges
 from bfreplay.datasets.snapshots.readings import Snapshot
 from bfreplay.datasets.times import US, iso_utc
-from bfreplay.errors import BfreplayError
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.live.sources import Clock, NoAnswerError, StateSource
 from bfreplay.result_folders.live import Span
 from bfreplay.wording import count, duration
@@ -207,7 +207,7 @@ class PolledStates:
         try:
             log = self._source.accounted(start_us, end_us, list(states))
         except BfreplayError as error:
-            reason = " ".join(str(error).split())
+            reason = error.problem if isinstance(error, InputError) else " ".join(str(error).split())
         if log is not None:
             rows = _rows_of(log, states)
             if _hides_jobs(log, states, {**states, **{node: state for _, node, state in rows}}, snapshot, self._lends):

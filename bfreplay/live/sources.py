@@ -207,6 +207,8 @@ class SlurmSource:
                     files[-1].write_text(text, encoding="utf-8")
             if not files:
                 return None
+            if files[0].name != "jobs.psv":
+                raise NoAnswerError("sacct shows no jobs: those of others may be hidden")
             inventory = Path(folder, "nodes")
             inventory.write_text("".join(f"{node}\n" for node in nodes), encoding="utf-8")
             rules = OccupancyRules(
