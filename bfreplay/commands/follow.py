@@ -296,6 +296,9 @@ def _publishers(page: Path | None, metrics: Path | None) -> list[Callable[[LiveS
 
     publish: list[Callable[[LiveStatus], object]] = []
     for file in filter(None, (page, metrics)):
+        if not file.parent.is_dir():
+            fix = "make the folder first"
+            raise InputError("the folder of the output does not exist", file=file, value=str(file.parent), fix=fix)
         remove_leftovers(file)  # of a killed follower, once: writes after every poll do not look for them
     if page is not None:
         from bfreplay.report.page.live_page import write_live_page
@@ -306,6 +309,8 @@ def _publishers(page: Path | None, metrics: Path | None) -> list[Callable[[LiveS
     if metrics is not None:
         from bfreplay.live.status import metrics_text
 
+        if metrics.suffix != ".prom":
+            raise InputError("metrics are in a .prom file", file=metrics, value=metrics.name, expected="NAME.prom")
         publish.append(lambda status: write_whole(metrics, metrics_text(status)))
     return publish
 

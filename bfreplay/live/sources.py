@@ -95,7 +95,8 @@ def run_command(
             start_new_session=True,  # a command that hangs is ended with all that it started
         )
     except OSError as error:
-        raise NoAnswerError(f"{shown}: {error.strerror}") from error
+        reason = "there is no such command here" if isinstance(error, FileNotFoundError) else error.strerror
+        raise NoAnswerError(f"{shown}: {reason}") from error
     with process:
         try:
             output, complaint = _read_streams(process, monotonic() + timeout_s, longest)

@@ -119,6 +119,10 @@ def test_the_table_of_states_is_printed_and_read_back(tmp_path):
         (["command", "--states", "nowhere.toml", "--", "true"], "nowhere.toml"),
         (["slurm", "--lends", "idle"], "partition=NAME"),
         (["file", "nowhere.csv"], "nowhere.csv"),
+        (["command", "--page", "nowhere/now.html", "--", "echo", "n1", "idle"], "the folder of the output"),
+        (["command", "--metrics", "nowhere/now.prom", "--", "echo", "n1", "idle"], "the folder of the output"),
+        (["command", "--metrics", "log.csv", "--", "echo", "n1", "idle"], "NAME.prom"),
+        (["command", "--", "no-such-command"], "there is no such command here"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_and_leaves_nothing(tmp_path, words, message):

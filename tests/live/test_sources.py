@@ -199,6 +199,12 @@ def test_accounting_without_a_job_tells_nothing(commands):
         slurm().accounted(T * S, (T + 60) * S, ["n1", "n2"])
 
 
+def test_accounting_that_shows_outages_alone_is_said_in_a_few_words(commands):
+    commands(sacct=SACCT.replace("7|COMPLETED|2023-11-14T22:13:30|2023-11-14T22:13:40|1|n2\n", ""), sacctmgr=SACCTMGR)
+    with pytest.raises(NoAnswerError, match=r"^sacct shows no jobs: those of others may be hidden$"):
+        slurm().accounted(T * S, (T + 60) * S, ["n1", "n2"])
+
+
 def test_a_table_of_states_of_the_user_decides(tmp_path, commands):
     text = StateTable.default().to_text().replace('state = "planned"', 'state = "idle"')
     file = tmp_path / "states.toml"
