@@ -29,6 +29,7 @@ from bfreplay.runs import ReplaySession
 
 STATUS_FILE, SESSION = "status.json", "session"
 _LOCK_FILE = ".lock"
+_OF_BEGINNING = {LOG_FILE, STATUS_FILE, f"{SESSION}.checkpoint"}
 _NEVER = "1000d"
 _RESUMED_ROWS = 100_000
 _STALE_S = 10.0
@@ -115,9 +116,10 @@ class Follower:
 
     def _hold_folder(self) -> None:
         folder = self._folder
-        # a follower that was killed early left its lock, and a log without metadata
-        is_followed = (folder / LOG_FILE).exists() and (self.has_log or (folder / _LOCK_FILE).exists())
-        if folder.is_dir() and any(folder.glob("[!.]*")) and not is_followed:
+        names = {file.name for file in folder.glob("[!.]*")}
+        # a follower that was refused or killed early left its lock, and no whole log
+        is_begun = (folder / _LOCK_FILE).exists() and names <= _OF_BEGINNING
+        if names and not is_begun and not self.has_log:
             raise OutputExistsError(
                 f"{folder} exists already, and is not the folder of a follower; choose another name"
             )

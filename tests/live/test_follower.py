@@ -311,6 +311,15 @@ def test_a_log_without_metadata_that_no_follower_wrote_is_left_alone(tmp_path, c
     assert (tmp_path / "live" / "log.csv").read_text() == "time,node,state\n"
 
 
+def test_a_folder_in_which_an_option_was_refused_is_used_with_another_one(tmp_path, clock):
+    with pytest.raises(InputError, match="still to come"):
+        Follower(
+            PolledStates(ScriptedSource(clock, script_at(1)), clock, 1.0),
+            *(tmp_path / "live", jobs(), {"policy": "foresight"}, SETTINGS),
+        )
+    assert follow(tmp_path / "live", clock, 3, LAST_S).has_log
+
+
 def test_a_follower_that_was_stopped_before_anything_was_final_begins_anew(tmp_path, clock):
     assert not follow(tmp_path / "live", clock, 1, 2).has_log
     assert follow(tmp_path / "live", clock, 3, LAST_S).has_log
