@@ -171,7 +171,7 @@ class Follower:
                 session.__exit__(None, None, None)
                 raise InputError("the last checkpoint is of a later time")
         except InputError as error:
-            self._tell(f"The run is made anew from the log: {error.problem}.")
+            self._tell(f"The run is replayed from the log, as its last state does not fit: {error.problem}.")
             session = self._open(to_come, SESSION, overwrite=True)
             (self._folder / STATUS_FILE).unlink(missing_ok=True)  # its ledger is that of the other run
         self._session = self._stack.enter_context(session)

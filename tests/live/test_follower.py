@@ -185,7 +185,7 @@ def test_other_options_make_the_run_anew_from_the_log(tmp_path, clock):
         PolledStates(source, clock, 1.0), tmp_path / "live", jobs(), {"t_fwd": 30.0}, SETTINGS, tell=told.append
     ) as follower:
         follower.stop()
-    assert told[0].startswith("The run is made anew from the log")
+    assert told[0].startswith("The run is replayed from the log")
     replay_log(tmp_path / "live" / "log.csv", jobs(), out=tmp_path / "again", t_fwd=30.0)
     assert tables(tmp_path / "live" / "run") == tables(tmp_path / "again")
 
@@ -214,7 +214,9 @@ def test_a_checkpoint_later_than_the_log_is_not_gone_on_with(tmp_path, clock):
         file.write_bytes(content)
     told: list[str] = []
     follow(folder, clock, 14, LAST_S, tell=told.append)
-    assert told == ["The run is made anew from the log: the last checkpoint is of a later time."]
+    assert told == [
+        "The run is replayed from the log, as its last state does not fit: the last checkpoint is of a later time."
+    ]
     replay_log(folder / "log.csv", jobs(), out=tmp_path / "again", **OPTIONS)
     assert tables(folder / "run") == tables(tmp_path / "again")
 
