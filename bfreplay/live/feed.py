@@ -146,8 +146,6 @@ class PolledStates(Feed):
         """Return the states of the first poll."""
         snapshot = self._answer()
         nodes = tuple(sorted(snapshot.nodes))
-        if not nodes:
-            raise NoAnswerError("the answer names no node")
         self._changes = StateChanges.of_first(snapshot, self._lends)
         self.last_us = snapshot.time_us
         states = tuple(self._changes.states[node] for node in nodes)
@@ -176,6 +174,8 @@ class PolledStates(Feed):
         self._note_clock()
         self.n_polls += 1
         snapshot = self._source.poll()
+        if all(reading.state == NodeState.UNKNOWN for reading in snapshot.nodes.values()):
+            raise NoAnswerError("no node has a known state: the scheduler may have started just now")
         is_behind = snapshot.time_us < self.last_us
         self.problem = "the clock of this machine was set back, and the log waits for it" if is_behind else ""
         snapshot = Snapshot(max(snapshot.time_us, self.last_us), snapshot.nodes, snapshot.jobs)

@@ -64,6 +64,15 @@ def test_a_poll_without_an_answer_gives_nothing_and_says_why(clock):
     assert feed.problem == ""
 
 
+def test_an_answer_without_any_known_state_is_none(clock):
+    source, feed = begun(clock, a="idle", b="busy")
+    for states in ({"a": "unknown", "b": "unknown"}, {}):
+        source.states = states
+        assert poll(feed, source, 1) is None
+        assert feed.problem == "no node has a known state: the scheduler may have started just now"
+    assert poll(feed, source, 2, a="unknown", b="busy").rows == [(T + 2 * S, "a", UNKNOWN)]
+
+
 def test_a_gap_is_filled_from_accounting_and_named(clock):
     source, feed = begun(clock, a="idle", b="busy")
     source.log = accounted_log(
