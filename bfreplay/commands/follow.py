@@ -236,7 +236,7 @@ def _follow(context: click.Context, feed_of: Callable[[float], Feed], options: d
     for name, seconds in (("--poll", poll_s), ("--hold-back", hold_back_s)):
         if not seconds >= 1 / US:
             raise InputError(f"{name} is no time", column=name, value=seconds, expected="more than 0 s")
-    end_s = None if duration is None else monotonic() + checks.length_of_time("for", duration, 0.0)
+    for_s = float("inf") if duration is None else checks.length_of_time("for", duration, 0.0)
     every_s = checks.length_of_time("checkpoint-every", options.pop("checkpoint_every"), 0.0)
     folder, publish = options.pop("folder"), _publishers(options.pop("page"), options.pop("metrics"))
     given = {
@@ -253,7 +253,8 @@ def _follow(context: click.Context, feed_of: Callable[[float], Feed], options: d
             tell(f"Following by {feed.name} into {folder}; Ctrl-C stops.")
             n_spans, problem = len(feed.spans), ""
             next_s = monotonic()
-            while not stop.is_set() and (end_s is None or monotonic() < end_s):
+            end_s = next_s + for_s
+            while not stop.is_set() and monotonic() < end_s:
                 follower.poll()
                 for span in feed.spans[n_spans:]:
                     tell(f"{span.kind} from {span.start} to {span.end}: {span.words}.")
@@ -262,7 +263,7 @@ def _follow(context: click.Context, feed_of: Callable[[float], Feed], options: d
                     problem = feed.problem
                     tell(f"The states are not known: {problem}." if problem else "The states are known again.")
                 next_s = max(next_s + poll_s, monotonic())
-                stop.wait(min(next_s, end_s or next_s) - monotonic())
+                stop.wait(min(next_s, end_s) - monotonic())
             follower.stop()
     places = f"The log: {folder / 'log.csv'}; its run: {folder / 'run'}"
     tell(f"Stopped. {places if follower.has_log else 'Nothing was final yet: there is no log.'}")

@@ -36,9 +36,12 @@ class StateSource(ABC):
     ----------
     name
         Name in messages and in the log: ``"slurm"``.
+    strange_words
+        Words of states that the table of states does not have, and a state with each.
     """
 
     name: str
+    strange_words: Mapping[str, str] = {}
 
     def cluster(self) -> str | None:
         """Return the name of the cluster, ``None`` if it has none."""
@@ -120,7 +123,7 @@ class SlurmSource(StateSource):
 
     def __init__(self, table: StateTable, timeout_s: float, clock: Clock, lends: Collection[str] = ()) -> None:
         self._reader, self._timeout_s, self._clock = SnapshotReader(table), timeout_s, clock
-        self._lends = frozenset(lends)
+        self._lends, self.strange_words = frozenset(lends), table.strange_words
 
     def cluster(self) -> str | None:
         """Return ``ClusterName`` of the configuration."""
@@ -199,7 +202,7 @@ class CommandSource(StateSource):
 
     def __init__(self, words: Sequence[str], table: StateTable, timeout_s: float, clock: Clock) -> None:
         self._words, self._reader = list(words), SnapshotReader(table)
-        self._timeout_s, self._clock = timeout_s, clock
+        self._timeout_s, self._clock, self.strange_words = timeout_s, clock, table.strange_words
 
     def poll(self) -> Snapshot:
         """Return the states that the command prints."""

@@ -34,6 +34,7 @@ class ScriptedSource:
     log: NodeEvents | Exception | None = None
     asked: list[tuple[int, int]] = field(default_factory=list)
     name: str = "scripted"
+    strange_words: dict[str, str] = field(default_factory=dict)
 
     def cluster(self) -> str | None:
         return "tiny"

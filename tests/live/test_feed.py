@@ -200,6 +200,16 @@ def test_hidden_jobs_are_said_once(clock):
     assert feed.notes == [feed_module.PRIVATE]
 
 
+def test_a_word_of_a_state_that_the_table_lacks_is_noted_once(clock):
+    source, feed = begun(clock, a="idle")
+    source.strange_words["sulking"] = "IDLE+SULKING"
+    for at_s in (1, 2):
+        poll(feed, source, at_s)
+    assert feed.notes == [
+        "the table of states lacks 'sulking' (IDLE+SULKING): such nodes are unknown, unless they are busy or down"
+    ]
+
+
 def test_a_node_that_is_not_listed_any_more_is_unknown_and_a_new_one_appears(clock):
     source, feed = begun(clock, a="idle", b="idle")
     assert poll(feed, source, 1, a="idle", c="idle").rows == [(T + S, "b", UNKNOWN), (T + S, "c", IDLE)]
