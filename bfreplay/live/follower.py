@@ -32,6 +32,8 @@ _LOCK_FILE = ".lock"
 _OF_BEGINNING = {LOG_FILE, STATUS_FILE, f"{SESSION}.checkpoint"}
 _NEVER = "1000d"
 _RESUMED_ROWS = 100_000
+_LONGEST_PAUSE_S = 8.0
+"""Time that a run folder may take between two polls: a longer one would soon be a gap."""
 _STALE_S = 10.0
 """Age of a first answer that no log begins with."""
 
@@ -97,7 +99,7 @@ class Follower:
         self._settings, self._tell = settings, tell
         self._publish = [lambda status: write_whole(folder / STATUS_FILE, status.to_text()), *publish]
         self._told: set[str] = set()
-        self._last_checkpoint = monotonic()
+        self._last_checkpoint, self._run_took_s = monotonic(), 0.0
         self._stack = ExitStack()
         with ExitStack() as undo:
             undo.push(self._stack)
@@ -215,10 +217,12 @@ class Follower:
             try:
                 publish(status)
             except (BfreplayError, OSError) as error:
-                text = f"The status cannot be published: {' '.join(str(error).split())}"
-                if text not in self._told:
-                    self._told.add(text)
-                    self._tell(text)
+                self._tell_once(f"The status cannot be published: {' '.join(str(error).split())}")
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._tell(text)
 
     def _take(self, portion: Portion) -> Any:
         session = self._session
@@ -229,15 +233,19 @@ class Follower:
     def _notes(self) -> dict[str, Any]:
         return span_notes(self._feed.spans, self._feed.notes, len(self._session.events.nodes))
 
-    def checkpoint(self) -> None:
-        """Save the state, and write the run folder of the log so far."""
+    def checkpoint(self, *, is_last: bool = False) -> None:
+        """Save the state, and write the run folder of the log so far; one that takes long is left for the end."""
         self._last_checkpoint = monotonic()
         if not self.has_log:
             return  # nothing is final yet
         self._journal.sync()
         try:
             self._session.checkpoint()
-            self._write_run()
+            if is_last or self._run_took_s < _LONGEST_PAUSE_S:
+                self._write_run()
+                self._run_took_s = monotonic() - self._last_checkpoint
+            else:
+                self._tell_once("The run folder takes long by now: the next one is written when following ends.")
         except (BfreplayError, OSError) as error:  # both can be made later; following goes on
             self._tell(f"The run folder was not made: {' '.join(str(error).split())}")
 
@@ -255,7 +263,7 @@ class Follower:
         """End the log where decisions are final, save the state, and make the run folder."""
         if self.has_log:
             self._journal.close(self._notes())
-        self.checkpoint()
+        self.checkpoint(is_last=True)
 
     def __enter__(self) -> Self:
         return self

@@ -288,6 +288,21 @@ def test_a_node_that_appears_while_the_clock_is_behind_is_unknown_so_far(tmp_pat
     follower.__exit__(None, None, None)
 
 
+def test_a_run_folder_that_takes_long_is_written_at_the_end_only(tmp_path, clock, monkeypatch):
+    written = []
+
+    def write_slowly(_follower):
+        written.append(clock.now_s)
+        clock.now_s += 9
+
+    told: list[str] = []
+    monkeypatch.setattr(follower_module, "monotonic", lambda: clock.now_s)
+    monkeypatch.setattr(Follower, "_write_run", write_slowly)
+    follow(tmp_path / "live", clock, 1, 40, settings=FollowSettings(1.0, 3.0, 5.0), tell=told.append)
+    assert written == [6, 40]
+    assert told == ["The run folder takes long by now: the next one is written when following ends."]
+
+
 def test_two_followers_of_one_folder_are_one_too_many(tmp_path, clock):
     follower = follow(tmp_path / "live", clock, 1, 3, stops=False)
     with pytest.raises(InputError, match="another process follows into this folder"):
