@@ -29,6 +29,7 @@ SUFFIXES = {
 """Signs that sinfo appends to a state, and their words."""
 
 _SEPARATORS = re.compile(r"[+,\s]+")
+_MOST_KEPT = 10_000
 _FIX = "print the default table, with its explanations, and edit that"
 
 
@@ -95,6 +96,8 @@ class StateTable:
     def _both_states(self, raw: str) -> tuple[NodeState | None, NodeState | None]:
         states = self._known.get(raw)
         if states is None:
+            if len(self._known) >= _MOST_KEPT:  # of a command that prints nonsense for days
+                self._known.clear()
             words = words_of(raw)
             job_words = {word for state, row_words in self.rows if state == NodeState.BUSY for word in row_words}
             states = self._known[raw] = self._decide(words, raw), self._decide(words - job_words or {"idle"}, raw)
@@ -103,7 +106,8 @@ class StateTable:
     def _decide(self, words: set[str], raw: str) -> NodeState | None:
         strange = words.difference(*(row_words for _, row_words in self.rows))
         for word in sorted(strange):
-            self.strange_words.setdefault(word, raw)
+            if len(self.strange_words) < _MOST_KEPT:
+                self.strange_words.setdefault(word, raw)
         state = next((state for state, row_words in self.rows if not words.isdisjoint(row_words)), None)
         return state if not strange or state in (NodeState.BUSY, NodeState.DOWN) else None
 
