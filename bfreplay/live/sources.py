@@ -7,6 +7,7 @@ import signal
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -82,14 +83,17 @@ def run_command(words: Sequence[str], timeout_s: float, environment: Mapping[str
         )
     except OSError as error:
         raise NoAnswerError(f"{shown}: {error.strerror}") from error
-    try:
-        output, complaint = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as error:
-        raise NoAnswerError(f"{shown}: no answer within {timeout_s:g} s") from error
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    is_answered = False
+    with process:
+        try:
+            output, complaint = process.communicate(timeout=timeout_s)
+            is_answered = True
+        except subprocess.TimeoutExpired as error:
+            raise NoAnswerError(f"{shown}: no answer within {timeout_s:g} s") from error
+        finally:
+            if not is_answered:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
     if process.returncode:
         lines = complaint.decode(errors="replace").strip().splitlines()
         said = printable(lines[-1][:200]) if lines else f"exit code {process.returncode}"

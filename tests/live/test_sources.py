@@ -101,6 +101,21 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path, comman
     assert not mark.exists()
 
 
+@pytest.mark.parametrize("start", ["", "setsid "])
+def test_a_command_that_leaves_another_one_behind_does_not_hold_up_the_next_poll(tmp_path, commands, start):
+    commands(states=f"{start}sleep 30 &\necho $! > {tmp_path}/pid\necho n1 idle")
+    with pytest.raises(NoAnswerError, match=r"no answer within 0\.5 s"):
+        run_command(["states"], 0.5)
+    pid = int((tmp_path / "pid").read_text())
+    if start:  # it left the group of the command
+        os.kill(pid, 9)
+    else:
+        deadline = time.monotonic() + 20
+        while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_a_command_that_is_not_there_is_no_answer(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NoAnswerError, match="squeue"):
