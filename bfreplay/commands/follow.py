@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from bfreplay.live.follower import Follower
     from bfreplay.result_folders.live import LiveStatus
 
-_FOLLOWING = "Following"
 _LATEST_S = 2.0
 """By how much longer than a poll decisions lag by default: Slurm's times are whole seconds, and known a poll later."""
 
@@ -40,65 +39,55 @@ _OF_RUN = tuple(
 """Options of a run that a follower has: it has a log of its own, without end, whose batch jobs are not known."""
 
 
-def _following(panel: str, *names: str, **arguments: Any) -> Callable[[Any], Any]:
+def _option(*names: str, panel: str = "Following", **arguments: Any) -> Callable[[Any], Any]:
     return click.option(*names, panel=panel, **arguments)
 
 
 _common = adding(
-    _following(
-        _FOLLOWING,
+    _option(
         "--out",
         "folder",
         type=PLACE,
         required=True,
         help="Folder of the log, the run so far and the status of now; the folder of an earlier follower is resumed.",
     ),
-    _following(
-        _FOLLOWING, "--poll", default="10s", show_default=True, metavar="TIME", help="Time from one poll to the next."
-    ),
-    _following(
-        _FOLLOWING,
+    _option("--poll", default="10s", show_default=True, metavar="TIME", help="Time from one poll to the next."),
+    _option(
         "--hold-back",
         metavar="TIME",
         help="By how much decisions lag behind polls, so that exact times which are known a poll later still fit.  "
         "[default: a poll and 2 s]",
     ),
-    _following(
-        _FOLLOWING, "--for", "duration", metavar="TIME", help="Stop after so long.  [default: on Ctrl-C or SIGTERM]"
-    ),
-    _following(
-        _FOLLOWING,
+    _option("--for", "duration", metavar="TIME", help="Stop after so long.  [default: on Ctrl-C or SIGTERM]"),
+    _option(
         "--page",
         type=PLACE,
-        help="HTML page of the status of now to write after every poll, for any web server. It loads itself anew.",
+        help="HTML page of the status of now to write after every poll, for any web server. It reloads itself.",
     ),
-    _following(
-        _FOLLOWING,
+    _option(
         "--metrics",
         type=PLACE,
         help="File of OpenMetrics text to write after every poll, for the folder of the node exporter (NAME.prom).",
     ),
-    _following(
-        _FOLLOWING,
+    _option(
         "--checkpoint-every",
         default="10min",
         metavar="TIME",
-        help="Save the state, and make the run folder anew, every so often.",
+        help="Time from one checkpoint, with its run folder, to the next.",
     ),
-    _following(_FOLLOWING, "--quiet", is_flag=True, help="No line for what happens."),
+    _option("--quiet", is_flag=True, help="Print no messages."),
     run_options(*_OF_RUN, is_grouped=True),
 )
 
-_table_option = _following(
-    _FOLLOWING,
+_table_option = _option(
     "--states",
     type=PLACE,
     metavar="FILE",
     help="Table of the words of node states, as --print-states prints it.  [default: the built-in table]",
 )
-_timeout_option = _following(
-    RARE,
+_timeout_option = _option(
     "--timeout",
+    panel=RARE,
     default="5s",
     metavar="TIME",
     help="Longest time that a command may take; then the states are unknown.",
@@ -133,16 +122,14 @@ def _print_states(context: click.Context, _option: click.Parameter, value: bool)
 
 @follow.command()
 @adding(
-    _following(
-        _FOLLOWING,
+    _option(
         "--lends",
         multiple=True,
         metavar="partition=NAME",
         help="Partition of preemptible jobs: nodes that only such jobs use count as idle; repeatable.",
     ),
     _table_option,
-    _following(
-        _FOLLOWING,
+    _option(
         "--print-states",
         is_flag=True,
         is_eager=True,
@@ -269,7 +256,7 @@ def _poll_until(
 ) -> None:
     """Poll, at least once, until ``stop``, or as long as the second of the times says."""
     poll_s, for_s = times_s
-    n_spans, n_notes, problem = len(feed.spans), len(feed.notes), ""
+    n_spans, n_notes, problem = len(feed.spans), 0, ""
     next_s = monotonic()
     end_s = None if for_s is None else next_s + for_s
     with follow_progress(hidden=quiet) as show:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from time import monotonic_ns
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ GAP, CLOCK = "gap", "clock"
 PRIVATE = "jobs of other users cannot be seen: changes have the times of Slurm's nodes, or of the poll"
 _SMALLEST_STEP_US = US // 2
 """A clock that differs from the steady one by less is not said to be set."""
+_MOST_STRANGE_WORDS = 10
 _SHORTEST_GAP_US = 10 * US
 _ACCOUNTED_AFTER_US = 60 * US
 """Time after which a job that has started is surely in accounting."""
@@ -123,7 +125,6 @@ class PolledStates(Feed):
         self._source, self._clock, self._lends = source, clock, tuple(lends)
         self._gap_us = max(round(3 * poll_s * US), _SHORTEST_GAP_US)
         self._clock_ahead_us = self._ahead_us()
-        self._n_strange = 0
 
     @property
     def states(self) -> Mapping[str, NodeState]:
@@ -147,8 +148,6 @@ class PolledStates(Feed):
         """Return the states of the first poll."""
         snapshot = self._answer()
         nodes = tuple(sorted(snapshot.nodes))
-        if not nodes:
-            raise NoAnswerError("the answer names no node")
         self._changes = StateChanges.of_first(snapshot, self._lends)
         self.last_us = snapshot.time_us
         known = {partition for reading in snapshot.nodes.values() for partition in reading.partitions}
@@ -175,13 +174,15 @@ class PolledStates(Feed):
         rows = self._fill(snapshot) if snapshot.time_us - self.last_us > self._gap_us else []
         rows += self._changes.update(snapshot)
         self.last_us = snapshot.time_us
-        self._note_what_is_strange()
+        self._note_oddities()
         return Portion(rows, snapshot.time_us)
 
     def _answer(self) -> Snapshot:
         self._note_clock()
         self.n_polls += 1
         snapshot = self._source.poll()
+        if all(reading.state == NodeState.UNKNOWN for reading in snapshot.nodes.values()):
+            raise NoAnswerError("no node has a known state: the scheduler may have started just now")
         is_behind = snapshot.time_us < self.last_us
         self.problem = "the clock of this machine was set back, and the log waits for it" if is_behind else ""
         snapshot = Snapshot(max(snapshot.time_us, self.last_us), snapshot.nodes, snapshot.jobs)
@@ -246,18 +247,16 @@ class PolledStates(Feed):
         states = StateChanges.of_first(snapshot, self._lends).states
         return [node for node, state in states.items() if state == NodeState.BUSY and node not in young]
 
-    def _note_what_is_strange(self) -> None:
-        """Say once that the jobs of others cannot be seen, or that a word is not in the table of states."""
-        if len(self._source.strange_words) > self._n_strange:
-            self._n_strange = len(self._source.strange_words)
-            self.notes += [
-                note
-                for word, raw in self._source.strange_words.items()
-                if (note := f"{word}, in {raw}, is not in the table of states: such nodes are unknown, unless busy")
-                not in self.notes
-            ]
-        if not self._changes.sees_others_jobs and PRIVATE not in self.notes:
-            self.notes.append(PRIVATE)
+    def _note_oddities(self) -> None:
+        """Note once that the jobs of others cannot be seen, and which words of states are not known."""
+        words = islice(self._source.strange_words.items(), _MOST_STRANGE_WORDS)
+        notes = [
+            f"the table of states lacks {word!r} ({raw}): such nodes are unknown, unless they are busy or down"
+            for word, raw in words
+        ]
+        if not self._changes.sees_others_jobs:
+            notes.append(PRIVATE)
+        self.notes += [note for note in notes if note not in self.notes]
 
 
 def _rows_of(log: NodeEvents, states: Mapping[str, NodeState]) -> list[Row]:

@@ -29,8 +29,11 @@ from bfreplay.result_folders.live import LiveStatus
 from bfreplay.runs import ReplaySession
 
 STATUS_FILE, LOCK_FILE, SESSION = "status.json", ".lock", "session"
+_OF_BEGINNING = {LOG_FILE, STATUS_FILE, f"{SESSION}.checkpoint"}
 _NEVER = "1000d"
 _RESUMED_ROWS = 100_000
+_LONGEST_PAUSE_S = 8.0
+"""Time that a run folder may take between two polls: a longer one would soon be a gap."""
 _STALE_S = 10.0
 """Age of a first answer that no log begins with."""
 
@@ -96,7 +99,7 @@ class Follower:
         self._settings, self._tell = settings, tell
         self._publish = [lambda status: write_whole(folder / STATUS_FILE, status.to_text()), *publish]
         self._told: set[str] = set()
-        self._last_checkpoint = monotonic()
+        self._last_checkpoint, self._run_took_s = monotonic(), 0.0
         self._stack = ExitStack()
         with ExitStack() as undo:
             undo.push(self._stack)
@@ -115,12 +118,16 @@ class Follower:
 
     def _hold_folder(self, undo: ExitStack) -> None:
         folder = self._folder
-        is_known = (folder / LOCK_FILE).exists() or Journal.exists(folder)
-        if folder.is_dir() and any(folder.glob("[!.]*")) and not is_known:
+        names = {file.name for file in folder.glob("[!.]*")}
+        is_ours = (folder / LOCK_FILE).exists()
+        if is_ours:
+            Journal.check_is_whole(folder)
+        # a follower that was refused or killed early left no whole log
+        is_begun = names <= _OF_BEGINNING and (is_ours or LOG_FILE not in names)
+        if names and not is_begun and not self.has_log:
             raise OutputExistsError(
                 f"{folder} exists already, and is not the folder of a follower; choose another name"
             )
-        Journal.check_is_whole(folder)
         new_folders = make_folder(folder)
         lock = FileLock(folder / LOCK_FILE)
         try:
@@ -177,7 +184,7 @@ class Follower:
                 session.__exit__(None, None, None)
                 raise InputError("the last checkpoint is of a later time")
         except InputError as error:
-            self._tell(f"The run is made anew from the log: {error.problem}.")
+            self._tell(f"The run is replayed from the log, as its last state does not fit: {error.problem}.")
             session = self._open(to_come, SESSION, overwrite=True)
             (self._folder / STATUS_FILE).unlink(missing_ok=True)  # its ledger is that of the other run
         self._session = self._stack.enter_context(session)
@@ -221,10 +228,12 @@ class Follower:
             try:
                 publish(status)
             except (BfreplayError, OSError) as error:
-                text = f"The status cannot be published: {' '.join(str(error).split())}"
-                if text not in self._told:
-                    self._told.add(text)
-                    self._tell(text)
+                self._tell_once(f"The status cannot be published: {' '.join(str(error).split())}")
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._tell(text)
 
     def _take(self, portion: Portion) -> Any:
         session = self._session
@@ -235,15 +244,19 @@ class Follower:
     def _notes(self) -> dict[str, Any]:
         return span_notes(self._feed.spans, self._feed.notes, len(self._session.events.nodes))
 
-    def checkpoint(self) -> None:
-        """Save the state, and write the run folder of the log so far."""
+    def checkpoint(self, *, is_last: bool = False) -> None:
+        """Save the state, and write the run folder of the log so far; one that takes long is left for the end."""
         self._last_checkpoint = monotonic()
         if not self.has_log:
             return  # nothing is final yet
         self._journal.sync()
         try:
             self._session.checkpoint()
-            self._write_run()
+            if is_last or self._run_took_s < _LONGEST_PAUSE_S:
+                self._write_run()
+                self._run_took_s = monotonic() - self._last_checkpoint
+            else:
+                self._tell_once("The run folder takes long by now: the next one is written when following ends.")
         except (BfreplayError, OSError) as error:  # both can be made later; following goes on
             self._tell(f"The run folder was not made: {' '.join(str(error).split())}")
 
@@ -261,7 +274,7 @@ class Follower:
         """End the log where decisions are final, save the state, and make the run folder."""
         if self.has_log:
             self._journal.close(self._notes())
-        self.checkpoint()
+        self.checkpoint(is_last=True)
 
     def __enter__(self) -> Self:
         return self

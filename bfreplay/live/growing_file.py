@@ -105,10 +105,8 @@ class GrowingFile(Feed):
             lines = list(csv.reader(text.decode("utf-8").splitlines()))
         except (UnicodeDecodeError, csv.Error) as error:
             raise InputError("the log is not CSV in UTF-8", file=self._file, row=self._row + 1) from error
-        if lines and not self._columns:
+        if lines and self._offset == 0:
             self._columns = self._columns_of(lines.pop(0))
-        elif lines and self._offset == 0:
-            lines.pop(0)
         latest_us = time_ns() // 1000 + DAY_US
         rows = [
             self._event(self._row + number, line, latest_us)

@@ -40,11 +40,11 @@ class StateSource(ABC):
     name
         Name in messages and in the log: ``"slurm"``.
     strange_words
-        Words met so far that the table of states does not have, and a state in which each occurred.
+        Words of states that the table of states does not have, and a state with each.
     """
 
     name: str
-    strange_words: Mapping[str, str]
+    strange_words: Mapping[str, str] = {}
 
     def cluster(self) -> str | None:
         """Return the name of the cluster, ``None`` if it has none."""
@@ -166,8 +166,7 @@ class SlurmSource(StateSource):
 
     def __init__(self, table: StateTable, timeout_s: float, clock: Clock, lends: Collection[str] = ()) -> None:
         self._reader, self._timeout_s, self._clock = SnapshotReader(table), timeout_s, clock
-        self._lends = frozenset(lends)
-        self.strange_words: Mapping[str, str] = table.strange_words
+        self._lends, self.strange_words = frozenset(lends), table.strange_words
 
     def cluster(self) -> str | None:
         """Return ``ClusterName`` of the configuration."""
@@ -256,8 +255,7 @@ class CommandSource(StateSource):
 
     def __init__(self, words: Sequence[str], table: StateTable, timeout_s: float, clock: Clock) -> None:
         self._words, self._reader = list(words), SnapshotReader(table)
-        self._timeout_s, self._clock = timeout_s, clock
-        self.strange_words: Mapping[str, str] = table.strange_words
+        self._timeout_s, self._clock, self.strange_words = timeout_s, clock, table.strange_words
 
     def poll(self) -> Snapshot:
         """Return the states that the command prints."""

@@ -73,7 +73,7 @@ def test_a_second_start_says_what_it_resumes_and_tidies_after_a_killed_one(tmp_p
 
 def test_a_word_that_is_not_in_the_table_is_said_once(tmp_path):
     result = follow("command", *common(tmp_path), "--for", "1s", "--", script(tmp_path, "echo n1 idle; echo n2 odd"))
-    assert result.output.replace("\n", " ").count("odd, in odd, is not in the table of states") == 1
+    assert result.output.replace("\n", " ").count("the table of states lacks 'odd' (odd)") == 1
     notes = json.loads((tmp_path / "live" / "log.csv.meta.json").read_text())["notes"]["followed"]["notes"]
     assert len(notes) == 1
 

@@ -64,6 +64,15 @@ def test_a_poll_without_an_answer_gives_nothing_and_says_why(clock):
     assert feed.problem == ""
 
 
+def test_an_answer_without_any_known_state_is_none(clock):
+    source, feed = begun(clock, a="idle", b="busy")
+    for states in ({"a": "unknown", "b": "unknown"}, {}):
+        source.states = states
+        assert poll(feed, source, 1) is None
+        assert feed.problem == "no node has a known state: the scheduler may have started just now"
+    assert poll(feed, source, 2, a="unknown", b="busy").rows == [(T + 2 * S, "a", UNKNOWN)]
+
+
 def test_a_gap_is_filled_from_accounting_and_named(clock):
     source, feed = begun(clock, a="idle", b="busy")
     source.log = accounted_log(
@@ -206,6 +215,16 @@ def test_hidden_jobs_are_said_once(clock):
     for at_s in (1, 2, 3, 4):
         poll(feed, source, at_s)
     assert feed.notes == [feed_module.PRIVATE]
+
+
+def test_a_word_of_a_state_that_the_table_lacks_is_noted_once(clock):
+    source, feed = begun(clock, a="idle")
+    source.strange_words["sulking"] = "IDLE+SULKING"
+    for at_s in (1, 2):
+        poll(feed, source, at_s)
+    assert feed.notes == [
+        "the table of states lacks 'sulking' (IDLE+SULKING): such nodes are unknown, unless they are busy or down"
+    ]
 
 
 def test_a_node_that_is_not_listed_any_more_is_unknown_and_a_new_one_appears(clock):

@@ -186,7 +186,7 @@ def test_other_options_make_the_run_anew_from_the_log(tmp_path, clock):
         PolledStates(source, clock, 1.0), tmp_path / "live", jobs(), {"t_fwd": 30.0}, SETTINGS, tell=told.append
     ) as follower:
         follower.stop()
-    assert told[1].startswith("The run is made anew from the log")
+    assert told[1].startswith("The run is replayed from the log")
     replay_log(tmp_path / "live" / "log.csv", jobs(), out=tmp_path / "again", t_fwd=30.0)
     assert tables(tmp_path / "live" / "run") == tables(tmp_path / "again")
 
@@ -215,7 +215,9 @@ def test_a_checkpoint_later_than_the_log_is_not_gone_on_with(tmp_path, clock):
         file.write_bytes(content)
     told: list[str] = []
     follow(folder, clock, 14, LAST_S, tell=told.append)
-    assert told[-1] == "The run is made anew from the log: the last checkpoint is of a later time."
+    assert told[-1:] == [
+        "The run is replayed from the log, as its last state does not fit: the last checkpoint is of a later time."
+    ]
     replay_log(folder / "log.csv", jobs(), out=tmp_path / "again", **OPTIONS)
     assert tables(folder / "run") == tables(tmp_path / "again")
 
@@ -287,6 +289,21 @@ def test_a_node_that_appears_while_the_clock_is_behind_is_unknown_so_far(tmp_pat
     follower.__exit__(None, None, None)
 
 
+def test_a_run_folder_that_takes_long_is_written_at_the_end_only(tmp_path, clock, monkeypatch):
+    written = []
+
+    def write_slowly(_follower):
+        written.append(clock.now_s)
+        clock.now_s += 9
+
+    told: list[str] = []
+    monkeypatch.setattr(follower_module, "monotonic", lambda: clock.now_s)
+    monkeypatch.setattr(Follower, "_write_run", write_slowly)
+    follow(tmp_path / "live", clock, 1, 40, settings=FollowSettings(1.0, 3.0, 5.0), tell=told.append)
+    assert written == [6, 40]
+    assert told == ["The run folder takes long by now: the next one is written when following ends."]
+
+
 def test_two_followers_of_one_folder_are_one_too_many(tmp_path, clock):
     follower = follow(tmp_path / "live", clock, 1, 3, stops=False)
     with pytest.raises(InputError, match="another process follows into this folder"):
@@ -301,6 +318,15 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, clock):
     with pytest.raises(OutputExistsError, match="not the folder of a follower"):
         follow(tmp_path / "live", clock, 1, 2)
     assert [file.name for file in (tmp_path / "live").iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_in_which_an_option_was_refused_is_used_with_another_one(tmp_path, clock):
+    with pytest.raises(InputError, match="still to come"):
+        Follower(
+            PolledStates(ScriptedSource(clock, script_at(1)), clock, 1.0),
+            *(tmp_path / "live", jobs(), {"policy": "foresight"}, SETTINGS),
+        )
+    assert follow(tmp_path / "live", clock, 3, LAST_S).has_log
 
 
 def test_a_follower_that_was_stopped_before_anything_was_final_begins_anew(tmp_path, clock):

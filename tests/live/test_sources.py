@@ -129,6 +129,21 @@ def test_an_answer_that_cannot_be_read_is_shown_with_its_line(commands):
         CommandSource(["states"], StateTable.default(), 5.0, lambda: T * S).poll()
 
 
+@pytest.mark.parametrize("start", ["", "setsid "])
+def test_a_command_that_leaves_another_one_behind_does_not_hold_up_the_next_poll(tmp_path, commands, start):
+    commands(states=f"{start}sleep 30 &\necho $! > {tmp_path}/pid\necho n1 idle")
+    with pytest.raises(NoAnswerError, match=r"no answer within 0\.5 s"):
+        run_command(["states"], 0.5)
+    pid = int((tmp_path / "pid").read_text())
+    if start:  # it left the group of the command
+        os.kill(pid, 9)
+    else:
+        deadline = time.monotonic() + 20
+        while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_a_command_that_is_not_there_is_no_answer(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NoAnswerError, match="squeue"):
@@ -201,7 +216,7 @@ def test_accounting_without_a_job_tells_nothing(commands):
 
 def test_accounting_that_shows_outages_alone_is_said_in_a_few_words(commands):
     commands(sacct=SACCT.replace("7|COMPLETED|2023-11-14T22:13:30|2023-11-14T22:13:40|1|n2\n", ""), sacctmgr=SACCTMGR)
-    with pytest.raises(NoAnswerError, match=r"^sacct shows no jobs: those of others may be hidden$"):
+    with pytest.raises(NoAnswerError, match=r"^sacct shows no jobs: there are none, or others' jobs are hidden$"):
         slurm().accounted(T * S, (T + 60) * S, ["n1", "n2"])
 
 

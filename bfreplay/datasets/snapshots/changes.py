@@ -189,7 +189,7 @@ def lent_partitions(texts: Iterable[str]) -> tuple[str, ...]:
         kind, sign, name = text.partition("=")
         if kind != "partition" or not sign or not name:
             expected, fix = "partition=NAME", "name the partition of the jobs that can be preempted at any time"
-            raise InputError("this says not which jobs lend their nodes", value=text, expected=expected, fix=fix)
+            raise InputError("this names no partition", value=text, expected=expected, fix=fix)
         partitions.append(name)
     return tuple(partitions)
 

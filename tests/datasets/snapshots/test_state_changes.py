@@ -254,7 +254,7 @@ def test_busy_nodes_without_a_job_at_two_polls_show_that_jobs_are_hidden():
 def test_lending_is_by_partition():
     assert lent_partitions(["partition=idle", "partition=scavenge"]) == ("idle", "scavenge")
     for text in ("idle", "partition=", "account=x"):
-        with pytest.raises(InputError, match="lend"):
+        with pytest.raises(InputError, match="names no partition"):
             lent_partitions([text])
 
 

@@ -131,3 +131,14 @@ def test_a_table_that_cannot_be_used_is_refused(tmp_path, text, problem):
     assert problem in str(error.value)
     assert str(error.value.file) == str(file)
     assert error.value.fix
+
+
+def test_a_command_that_prints_new_words_for_ever_does_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(state_table, "_MOST_KNOWN", 10)
+    monkeypatch.setattr(state_table, "_MOST_STRANGE", 10)
+    table = StateTable.default()
+    for number in range(100):
+        assert table.state_of(f"quantum{number}") is None
+    assert table.state_of("IDLE") == NodeState.IDLE
+    assert len(table.strange_words) == 10
+    assert len(table._known) <= 10
