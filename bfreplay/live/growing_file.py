@@ -12,6 +12,9 @@ from bfreplay.datasets.times import parse_time_us
 from bfreplay.errors import InputError
 from bfreplay.live.feed import Beginning, Feed, Portion, Row
 
+_MOST_BYTES = 1 << 24
+"""Bytes read at one poll: a long log is caught up with over several."""
+
 
 class GrowingFile(Feed):
     """Feed of a CSV of events (time, node, state) that another program extends, line by line.
@@ -72,7 +75,7 @@ class GrowingFile(Feed):
             with self._file.open("rb") as stream:
                 n_bytes = stream.seek(0, SEEK_END)
                 stream.seek(self._offset)
-                text = stream.read()
+                text = stream.read(_MOST_BYTES)
         except OSError as error:
             raise InputError(f"the log cannot be read: {error.strerror}", file=self._file) from error
         if n_bytes < self._offset:
