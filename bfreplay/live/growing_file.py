@@ -17,6 +17,8 @@ from bfreplay.live.feed import Beginning, Feed, Portion, Row
 
 REPLACED = "the file was cut or replaced; it was read from its beginning, without rows up to the last one before"
 DISORDER = "rows are not in the order of their times; those that are late by more than the hold-back count at its end"
+_MOST_BYTES = 1 << 24
+"""Bytes read at one poll: a long log is caught up with over several."""
 
 
 class GrowingFile(Feed):
@@ -99,7 +101,7 @@ class GrowingFile(Feed):
                 self._note(REPLACED)
             self._inode = facts.st_ino
             stream.seek(self._offset)
-            text = stream.read()
+            text = stream.read(_MOST_BYTES)
         text = text[: text.rfind(b"\n") + 1]
         try:
             lines = list(csv.reader(text.decode("utf-8").splitlines()))

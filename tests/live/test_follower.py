@@ -14,6 +14,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.live import feed as feed_module
 from bfreplay.live import follower as follower_module
+from bfreplay.live import growing_file
 from bfreplay.live.feed import PolledStates
 from bfreplay.live.follower import Follower, FollowSettings
 from bfreplay.live.growing_file import GrowingFile
@@ -456,6 +457,19 @@ def test_nodes_of_the_first_time_that_are_written_later_appear(tmp_path):
     assert feed.begin().nodes == ("a",)
     file.write_text(file.read_text() + f"{iso_utc(T)},b,busy\n")
     assert [node for _, node, _ in feed.poll().rows] == ["b"]
+
+
+def test_a_long_file_is_caught_up_with_over_several_polls(tmp_path, monkeypatch):
+    rows = [f"{iso_utc(T + at_s * S)},a,{word}\n" for at_s, word in enumerate(("idle", "busy") * 3)]
+    file = tmp_path / "growing.csv"
+    file.write_text("time,node,state\n" + "".join(rows))
+    monkeypatch.setattr(growing_file, "_MOST_BYTES", 70)
+    feed = GrowingFile(file)
+    feed.begin()
+    portions = [feed.poll() for _ in range(5)]
+    times_us = [time_us for portion in portions if portion for time_us, _, _ in portion.rows]
+    assert times_us == [T + at_s * S for at_s in range(1, 6)]
+    assert portions[1].until_us < T + 5 * S
 
 
 @pytest.mark.parametrize("line", ["x,a,idle", "2024-01-01T00:00:00Z,a,asleep", "2024-01-01T00:00:00Z,a"])
