@@ -78,7 +78,7 @@ def test_without_an_answer_the_metrics_say_so():
 def test_rare_reasons_of_administrators_are_counted_together():
     readings = {f"n{number}": NodeReading("DOWN", NodeState.DOWN, reason=f"ticket {number}") for number in range(60)}
     readings |= {f"m{number}": NodeReading("DOWN", NodeState.DOWN, reason="fan") for number in range(2)}
-    reasons = unusable_by_reason({node: NodeState.DOWN for node in readings}, readings)
+    reasons = unusable_by_reason(dict.fromkeys(readings, NodeState.DOWN), readings)
     assert next(iter(reasons.items())) == ("fan", 2)
     assert (len(reasons), reasons["other reasons"], sum(reasons.values())) == (51, 11, 62)
 
