@@ -101,10 +101,11 @@ def terminal_bar(
         @contextmanager
         @wraps(show)
         def with_bar(*arguments: Any, hidden: bool) -> Iterator[_Update | None]:
-            if hidden or not (is_piped or sys.stderr.isatty()):
+            is_terminal = sys.stderr is not None and sys.stderr.isatty()  # None: closed by whoever started this
+            if hidden or not (is_piped or is_terminal):
                 yield None
                 return
-            if not sys.stderr.isatty():
+            if not is_terminal:
                 yield from show(_Lines(columns), *arguments)
                 return
             from rich import progress

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bfreplay.datasets.snapshots.readings import NodeReading
 
 LAST_DECISIONS = LAST_SPANS = 10
+MOST_REASONS = 50
 _USED_UP = (NodeState.DRAIN, NodeState.DOWN, NodeState.OFF)
 _NOT_IN_USE = (NodeState.IDLE, NodeState.PLANNED, NodeState.RESERVED)
 _DAY_US = 24 * HOUR_US
@@ -79,7 +80,7 @@ class StatusKeeper:
             startable=counts[NodeState.IDLE],
             lent=feed.n_lent,
             partitions=[] if snapshot is None else _partitions(nodes, snapshot.nodes),
-            reasons={} if snapshot is None else _reasons(nodes, snapshot.nodes),
+            reasons={} if snapshot is None else unusable_by_reason(nodes, snapshot.nodes),
             jobs=[JobNow(name=job, n_nodes=len(held), nodes=fold_nodes(held)) for job, held in holders.items()],
             decisions=list(self._decisions),
             ledger_node_hours={label: hours - self._before.get(label, 0.0) for label, hours in ledger.items()},
@@ -124,10 +125,12 @@ def _partitions(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReadi
     return [PartitionNow(name=name, by_state=dict(counts[name])) for name in sorted(counts)]
 
 
-def _reasons(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReading]) -> dict[str, int]:
-    """Return the number of unusable nodes by reason, the most frequent first."""
+def unusable_by_reason(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReading]) -> dict[str, int]:
+    """Return the number of unusable nodes by reason, the most frequent first, rare ones together."""
     reasons = (reading.reason or "no reason given" for node, reading in readings.items() if nodes.get(node) in _USED_UP)
-    return dict(Counter(reasons).most_common())
+    counts = Counter(reasons).most_common()
+    others = sum(n for _, n in counts[MOST_REASONS:])
+    return dict(counts[:MOST_REASONS]) | ({"other reasons": others} if others else {})
 
 
 def _last_status(file: Path) -> LiveStatus | None:

@@ -82,5 +82,6 @@ def nodes_after(portions: Portions, log: NodeEvents) -> None:
             fix="give the nodes so that their types first appear in this order",
         )
     type_of = dict(zip(log.nodes, (log.node_types.names[number] for number in log.node_types.of_node), strict=True))
-    portions.add_nodes([name for name in log.nodes if name not in set(portions.nodes)], type_of)
+    known = frozenset(portions.nodes)
+    portions.add_nodes([name for name in log.nodes if name not in known], type_of)
     portions.lose_nodes([name for name in portions.nodes if name not in type_of])

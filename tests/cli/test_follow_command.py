@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -69,6 +70,13 @@ def test_a_second_start_says_what_it_resumes_and_tidies_after_a_killed_one(tmp_p
     result = follow("command", *common(tmp_path), *words)
     assert f"Resumes the log in {live}, which ends at {end}." in result.output.replace("\n", " ")
     assert set(tmp_path.rglob("*")) == files
+
+
+def test_closed_outputs_are_no_reason_to_stop(tmp_path):
+    words = [sys.executable, "-m", "bfreplay", "follow", "command", *common(tmp_path), "--for", "1s", "--"]
+    line = shlex.join([*words, str(script(tmp_path, "echo n1 idle"))])
+    assert subprocess.run(["sh", "-c", f"{line} >&- 2>&-"], check=False).returncode == 0
+    assert RunResult.load(tmp_path / "live" / "run")
 
 
 def test_a_word_that_is_not_in_the_table_is_said_once(tmp_path):

@@ -7,8 +7,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.snapshots.readings import NodeReading
 from bfreplay.errors import InputError
-from bfreplay.live.status import metrics_text, span_notes
+from bfreplay.live.status import metrics_text, span_notes, unusable_by_reason
 from bfreplay.report.page.live_page import write_live_page
 from bfreplay.result_folders.live import DecisionNow, JobNow, LiveStatus, PartitionNow, Span
 
@@ -71,6 +73,14 @@ def test_the_metrics_are_read_by_either_parser(parse):
 
 def test_without_an_answer_the_metrics_say_so():
     assert "bfreplay_answered 0.0" in metrics_text(status(problem="nobody there"))
+
+
+def test_rare_reasons_of_administrators_are_counted_together():
+    readings = {f"n{number}": NodeReading("DOWN", NodeState.DOWN, reason=f"ticket {number}") for number in range(60)}
+    readings |= {f"m{number}": NodeReading("DOWN", NodeState.DOWN, reason="fan") for number in range(2)}
+    reasons = unusable_by_reason(dict.fromkeys(readings, NodeState.DOWN), readings)
+    assert next(iter(reasons.items())) == ("fan", 2)
+    assert (len(reasons), reasons["other reasons"], sum(reasons.values())) == (51, 11, 62)
 
 
 def page(tmp_path, **changes) -> str:
