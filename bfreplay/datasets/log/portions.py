@@ -20,7 +20,7 @@ _NOTHING = EventBatch(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, 
 
 @dataclass(frozen=True, slots=True)
 class FeedCounts:
-    """What a session with a hold-back has put right in the rows that it was given.
+    """Numbers of rows that a session with a hold-back has put right, by kind.
 
     Parameters
     ----------
