@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LAST_DECISIONS = LAST_SPANS = 10
 MOST_REASONS = 50
-_USED_UP = (NodeState.DRAIN, NodeState.DOWN, NodeState.OFF)
+_UNUSABLE = (NodeState.DRAIN, NodeState.DOWN, NodeState.OFF)
 _NOT_IN_USE = (NodeState.IDLE, NodeState.PLANNED, NodeState.RESERVED)
 _DAY_US = 24 * HOUR_US
 _SECONDS_AN_HOUR = 3600.0
@@ -127,7 +127,9 @@ def _partitions(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReadi
 
 def unusable_by_reason(nodes: Mapping[str, NodeState], readings: Mapping[str, NodeReading]) -> dict[str, int]:
     """Return the number of unusable nodes by reason, the most frequent first, rare ones together."""
-    reasons = (reading.reason or "no reason given" for node, reading in readings.items() if nodes.get(node) in _USED_UP)
+    reasons = (
+        reading.reason or "no reason given" for node, reading in readings.items() if nodes.get(node) in _UNUSABLE
+    )
     counts = Counter(reasons).most_common()
     others = sum(n for _, n in counts[MOST_REASONS:])
     return dict(counts[:MOST_REASONS]) | ({"other reasons": others} if others else {})

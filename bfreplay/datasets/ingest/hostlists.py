@@ -55,12 +55,11 @@ def expand_nodes(list_text: str) -> tuple[str, ...]:
 
 def fold_nodes(node_names: Collection[str]) -> str:
     """Return a list of nodes, shortened with ranges in brackets where the names allow it."""
-    from ClusterShell.NodeSet import NodeSet, NodeSetException
-
-    try:
-        return str(NodeSet.fromlist(list(node_names)))
-    except NodeSetException:  # names that it would read otherwise
+    if not all(map(NODE_NAME.fullmatch, node_names)):  # the library reads ! & ^ * @ as operators, patterns and groups
         return ",".join(node_names)
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+    return str(NodeSet.fromlist(list(node_names), resolver=RESOLVER_NOGROUP))
 
 
 def each_a_name(node_names: Collection[str], kind: str = "node") -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.datasets.ingest import hostlists
-from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.hostlists import expand_nodes, fold_nodes
 from tests.refusals import refusal_of
 
 numbers = st.integers(0, 40)
@@ -178,3 +178,20 @@ def test_names_and_lists_of_megabytes_take_no_memory(tmp_path, text, why):
 def test_the_longest_names_are_expanded():
     assert expand_nodes("n" * 255) == ("n" * 255,)
     assert expand_nodes("n" * 253 + "[01-02]")[-1] == "n" * 253 + "02"
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ((), ""),
+        (("n01", "n02", "n04"), "n[01-02,04]"),
+        (("n9", "n10", "gpu"), "gpu,n[9-10]"),
+        (("cn-1.hpc", "cn-2.hpc"), "cn-[1-2].hpc"),
+        (("a!b", "c"), "a!b,c"),
+        (("@all", "x"), "@all,x"),
+        (("n*",), "n*"),
+        (("a&b", "a^b"), "a&b,a^b"),
+    ],
+)
+def test_names_are_folded_where_no_other_meaning_is_possible(names, text):
+    assert fold_nodes(names) == text
