@@ -107,7 +107,6 @@ class Coordinator:
         self.workers: dict[str, Worker] = {}  # by node
         self.latest_run = latest_run
         self.lost_workers = asyncio.Event()
-        self.failure: asyncio.Future = asyncio.get_running_loop().create_future()
         self.decided_us = self.changed_us = 0
         self._offset = time.time() - time.monotonic()  # a clock that is set must not turn time back
         self._latest_us = 0
@@ -131,6 +130,7 @@ class Coordinator:
 
     async def serve(self, host: str) -> asyncio.Server:
         """Listen for workers; say where in a file that only this user can read."""
+        self.failure: asyncio.Future = asyncio.get_running_loop().create_future()
         server = await asyncio.start_server(self.welcome, host, 0, limit=LINE_BYTES)
         place = {"host": host, "port": server.sockets[0].getsockname()[1], "secret": self.secret}
         beside = self.folder / "pilot.json.new"

@@ -2,7 +2,7 @@
 
 python pilot.py check --partition idle
 python pilot.py measure --training training.toml --out measured --partition idle --nodes 8
-python pilot.py run --training training.toml --measured measured/jobs.toml --out pilot --partition idle --nodes 12
+python pilot.py run --training training.toml --measured measured/jobs.csv --out pilot --partition idle --nodes 12
 
 One-node jobs are kept queued in a preemptible partition; each that starts runs agent.py, which joins this program.
 README.md beside this file has the contract of a trainer.
@@ -127,7 +127,7 @@ async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None
     if not script.is_done:
         raise PilotError("stopped before all was measured")
     jobs = jobs_for(trainings, None)
-    file = coordinator.folder / "jobs.toml"
+    file = coordinator.folder / "jobs.csv"
     write_jobs(JobSet([training.meter.applied_to(jobs[training.name]) for training in trainings]), file)
     print(f"measured: {file}")
 
@@ -237,7 +237,7 @@ def read_options() -> argparse.Namespace:
     measure, run = commands.choices["measure"], commands.choices["run"]
     measure.add_argument("--seconds", type=float, default=12, help="time on each number of nodes (default 12)")
     measure.add_argument("--minutes", type=float, default=60, help="give up after so long (default 60)")
-    run.add_argument("--measured", type=Path, help="jobs.toml of `measure`; else rates in proportion to nodes")
+    run.add_argument("--measured", type=Path, help="jobs.csv of `measure`; else rates in proportion to nodes")
     run.add_argument("--minutes", type=float, default=math.inf, help="end after so long (default: at a signal)")
     run.add_argument("--policy", default="bftrainer", help="as of bfreplay replay (default bftrainer)")
     run.add_argument("--t-fwd", type=float, default=60, help="forward-looking time, s (default 60)")
