@@ -1,22 +1,15 @@
-"""Ranks of a trainer: the pilot's contract, the exchange between ranks, checkpoints and the training loop.
+"""Ranks of a trainer: the pilot's contract, checkpoints and the training loop.
 
-A rank is one process of a data-parallel training. Rank 0 is the centre of a star: each step the others send it their
-gradients over TCP and receive the mean. README.md describes the contract. Standard library only: the rank listens to
-its agent before anything slow is imported, and arrays of float32 are used through the buffer protocol.
+A rank is one process of a data-parallel training; README.md describes the contract. Standard library only: the rank
+listens to its agent before anything slow is imported, and arrays of float32 are used through the buffer protocol.
 """
-
-from __future__ import annotations
 
 import argparse
 import contextlib
-import hmac
 import json
 import math
 import os
 import signal
-import socket
-import struct
-import sys
 import threading
 import time
 import zlib
@@ -24,14 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-LOST, BROKEN_CHECKPOINT, FAILED = 3, 4, 2  # exit codes
-HEADER = struct.Struct("!4sIBQI")  # magic, run, flags, samples, number of float32 values that follow
-MAGIC = b"BFT1"
+from star import FAILED, HEADER, LOST, MAGIC, Star, TrainerError, log
+
+BROKEN_CHECKPOINT = 4  # exit code
 STOP = 1  # a flag: this step is the last one
 PEER_LIMIT_S = 10.0  # a peer that is silent for longer than this, a step and a save is lost
-MEET_LIMIT_S = 120.0  # for all ranks to start
-HANDSHAKE_LIMIT_S = 5.0
-HANDSHAKES = 100  # at a time
 REPORT_S = 0.2  # a report at the first step end after it, so that two are at most 0.4 s or a step apart
 LEARNING_RATE = 0.1
 ONE_THREAD = {  # many ranks share few cores
@@ -39,14 +29,6 @@ ONE_THREAD = {  # many ranks share few cores
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "JAX_PLATFORMS": "cpu",
 }
-
-
-class TrainerError(Exception):
-    """An error that ends the rank with an exit code."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Agent:
@@ -93,130 +75,6 @@ class Agent:
                 self._stop()
 
 
-class Star:
-    """Connections between rank 0 and the others."""
-
-    def __init__(self, rank: int, size: int, run: int, secret: bytes) -> None:
-        self.rank, self.size, self.run, self.secret = rank, size, run, secret
-        self.limit_s = PEER_LIMIT_S
-        self._peers: dict[int, socket.socket] = {}  # on rank 0 all others, elsewhere rank 0
-        self._server: socket.socket | None = None
-
-    def listen(self, port: int) -> None:
-        """Open the port of rank 0."""
-        try:
-            self._server = socket.create_server(("", port), backlog=128)
-        except OSError as error:
-            message = f"rank 0 cannot listen on MASTER_PORT {port}: {error.strerror}; choose another port"
-            raise TrainerError(FAILED, message) from None
-
-    def meet(self, host: str, port: int) -> None:
-        """Wait until all ranks are connected; whoever does not know the secret is dropped."""
-        until = time.monotonic() + MEET_LIMIT_S
-        if self._server is not None:
-            self._server.settimeout(0.1)
-            while len(self._peers) < self.size - 1:
-                self._check(until, f"ranks missing: {sorted(set(range(1, self.size)) - set(self._peers))}")
-                with contextlib.suppress(OSError):
-                    peer, _ = self._server.accept()
-                    if threading.active_count() > HANDSHAKES:
-                        peer.close()
-                    else:  # in a thread: a silent stranger delays nobody
-                        threading.Thread(target=self._admit, args=(peer,), daemon=True).start()
-            self._server.close()
-        while self.rank and not self._peers:
-            self._check(until, f"rank 0 does not answer at {host}:{port}")
-            with contextlib.suppress(OSError):
-                self._greet(socket.create_connection((host, port), HANDSHAKE_LIMIT_S), until)
-            if not self._peers:
-                time.sleep(0.1)
-
-    def _check(self, until: float, message: str) -> None:
-        if time.monotonic() > until:
-            raise TrainerError(LOST, f"{message} (after {MEET_LIMIT_S:g} s)")
-
-    def _proof(self, of: bytes, *parts: bytes) -> bytes:
-        return hmac.digest(self.secret, b"".join((of, *parts)), "sha256")
-
-    def _admit(self, peer: socket.socket) -> None:
-        challenge = os.urandom(16)
-        try:
-            peer.settimeout(HANDSHAKE_LIMIT_S)
-            peer.sendall(challenge)
-            answer = bytes(receive(peer, 52, HANDSHAKE_LIMIT_S))
-            rank = int.from_bytes(answer[:4], "big")
-            if 0 < rank < self.size and hmac.compare_digest(answer[20:], self._proof(b"rank", challenge, answer[:20])):
-                peer.sendall(self._proof(b"centre", answer[:20], challenge))
-                self._peers[rank] = peer
-                return
-        except OSError:
-            pass
-        log("dropped a connection that did not know the secret")
-        peer.close()
-
-    def _greet(self, centre: socket.socket, until: float) -> None:
-        if centre.getsockname() == centre.getpeername():  # TCP can connect a port to itself
-            return centre.close()
-        challenge = bytes(receive(centre, 16, until - time.monotonic()))  # rank 0 may still be starting
-        mine = self.rank.to_bytes(4, "big") + os.urandom(16)
-        centre.sendall(mine + self._proof(b"rank", challenge, mine))
-        if hmac.compare_digest(receive(centre, 32, HANDSHAKE_LIMIT_S), self._proof(b"centre", mine, challenge)):
-            self._peers[0] = centre
-        else:
-            centre.close()
-
-    def broadcast(self, samples: int, array: Any, flags: int = 0) -> tuple[int, int]:
-        """Copy rank 0's array into that of the others; return its flags and samples."""
-        if self.rank == 0:
-            for rank in self._peers:
-                self._send(rank, flags, samples, array)
-            return flags, samples
-        flags, samples, array[:] = self._receive(0, len(array))
-        return flags, samples
-
-    def mean(self, samples: int, array: Any, flags: int) -> int:
-        """Replace the array by the mean over all ranks; return the flags that any of them has set."""
-        if self.rank:
-            self._send(0, flags, samples, array)
-        else:
-            for rank in self._peers:
-                theirs, at, values = self._receive(rank, len(array))
-                if at != samples:
-                    raise TrainerError(LOST, f"rank {rank} is at sample {at}, rank 0 at {samples}")
-                array += values
-                flags |= theirs
-            array /= self.size
-        return self.broadcast(samples, array, flags)[0]
-
-    def _send(self, rank: int, flags: int, samples: int, array: Any) -> None:
-        try:
-            self._peers[rank].settimeout(self.limit_s)
-            self._peers[rank].sendall(HEADER.pack(MAGIC, self.run, flags, samples, len(array)) + array.tobytes())
-        except OSError as error:
-            raise TrainerError(LOST, f"rank {rank} is lost: {error}") from None
-
-    def _receive(self, rank: int, count: int) -> tuple[int, int, memoryview]:
-        try:
-            magic, run, flags, samples, length = HEADER.unpack(receive(self._peers[rank], HEADER.size, self.limit_s))
-            if (magic, run, length) != (MAGIC, self.run, count):
-                raise TrainerError(LOST, f"rank {rank} sent {length} values for run {run}, not {count} for {self.run}")
-            return flags, samples, memoryview(receive(self._peers[rank], 4 * count, self.limit_s)).cast("f")
-        except OSError as error:
-            raise TrainerError(LOST, f"rank {rank} is lost: {error}") from None
-
-
-def receive(peer: socket.socket, size: int, limit_s: float) -> bytearray:
-    """Receive exactly so many bytes, or raise OSError."""
-    data, until = bytearray(), time.monotonic() + limit_s
-    while len(data) < size:
-        peer.settimeout(max(until - time.monotonic(), 0.001))
-        part = peer.recv(size - len(data))
-        if not part:
-            raise ConnectionError("the connection was closed")
-        data += part
-    return data
-
-
 class Checkpoint:
     """Model and samples of a job in one file, replaced as a whole."""
 
@@ -258,21 +116,23 @@ class Checkpoint:
 def train(agent: Agent, options: argparse.Namespace, prepare: Callable[[int], tuple[Any, Any]]) -> None:
     """Train until a rank is told to stop or the work is done."""
     begun = time.monotonic()
-    rank, size, run, port = (number(name) for name in ("RANK", "WORLD_SIZE", "BFREPLAY_RUN", "MASTER_PORT"))
-    save_every_s = number("BFREPLAY_SAVE_EVERY_S", float)
+    rank = variable("RANK", number(0, int))
+    size, run, port = (variable(name, number(1, int)) for name in ("WORLD_SIZE", "BFREPLAY_RUN", "MASTER_PORT"))
+    save_every_s = variable("BFREPLAY_SAVE_EVERY_S", number(0.001))
     step_samples = size * options.batch
     slowdown = 1 + options.serial * (size - 1) + options.kappa * size * (size - 1)
-    step_s = step_samples * slowdown / (options.rate * size)
-    star = Star(rank, size, run, variable("BFREPLAY_SECRET").encode())
-    star.limit_s = PEER_LIMIT_S + step_s + options.save_s
-    checkpoint = Checkpoint(Path(variable("BFREPLAY_STATE")), run)
+    step_s = options.batch * slowdown / options.rate
+    star = Star(rank, size, run, variable("BFREPLAY_SECRET", str.encode))
+    host = variable("MASTER_ADDR", str)
+    checkpoint = Checkpoint(variable("BFREPLAY_STATE", Path), run)
     if rank == 0:
         star.listen(port)
     time.sleep(options.start_s)
     parameters, gradient = prepare(options.batch)
     samples = checkpoint.read(parameters)[1] if rank == 0 else 0
-    star.meet(variable("MASTER_ADDR"), port)
+    star.meet(host, port)
     _, samples = star.broadcast(samples, parameters)
+    star.limit_s = PEER_LIMIT_S + step_s + options.save_s
 
     def save() -> None:
         time.sleep(options.save_s)
@@ -313,44 +173,24 @@ def report(samples: int, **more: Any) -> None:
     print(json.dumps({"samples": samples, "at": time.time(), **more}), flush=True)
 
 
-def log(message: str) -> None:
-    """Write a line for people."""
-    print(f"rank {os.environ.get('RANK')}: {message}", file=sys.stderr, flush=True)
+def number(least: float, kind: type = float) -> Callable[[str], Any]:
+    """Return a function that reads a number and refuses one below the least."""
+
+    def number(text: str) -> Any:
+        if not (value := kind(text)) >= least:
+            raise ValueError
+        return value
+
+    return number
 
 
-def variable(name: str) -> str:
-    """Return a variable of the environment that has to be there."""
-    if not (value := os.environ.get(name)):
-        raise TrainerError(FAILED, f"{name} is not set; the agent sets it (README.md, contract of a trainer)")
-    return value
-
-
-def number(name: str, kind: type = int) -> Any:
-    """Return a variable of the environment as a number that is not negative."""
-    text = variable(name)
-    try:
-        value = kind(text)
-    except ValueError:
-        value = -1
-    if not value >= 0 or (value == 0 and name != "RANK"):
-        raise TrainerError(FAILED, f"{name} is {text!r}, not a positive number")
-    return value
-
-
-def positive(text: str) -> float:
-    """Return a positive number of the command line."""
-    value = float(text)
-    if not value > 0:
-        raise ValueError
-    return value
-
-
-def not_negative(text: str) -> float:
-    """Return a number of the command line that is zero or more."""
-    value = float(text)
-    if not 0 <= value < math.inf:
-        raise ValueError
-    return value
+def variable(name: str, read: Callable[[str], Any]) -> Any:
+    """Return a variable of the environment, which the agent sets."""
+    text = os.environ.get(name, "")
+    with contextlib.suppress(ValueError):
+        if text:
+            return read(text)
+    raise TrainerError(FAILED, f"{name} is {text!r}; it has to be what README.md says (contract of a trainer)")
 
 
 def main(description: str, prepare: Callable[[int], tuple[Any, Any]], rate: float = math.inf) -> NoReturn:
@@ -359,22 +199,18 @@ def main(description: str, prepare: Callable[[int], tuple[Any, Any]], rate: floa
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--batch", type=int, default=32, help="samples of a step on each rank (default: 32)")
-    parser.add_argument("--rate", type=positive, default=rate, help=f"samples/s of one rank at most (default: {rate})")
-    parser.add_argument("--serial", type=not_negative, default=0.0, help="share of the work that is not parallel")
-    parser.add_argument("--kappa", type=not_negative, default=0.0, help="cost of each pair of ranks")
-    parser.add_argument("--start-s", type=not_negative, default=0.0, help="seconds that a start takes longer")
-    parser.add_argument("--save-s", type=not_negative, default=0.0, help="seconds that a checkpoint takes longer")
-    parser.add_argument("--work", type=positive, default=math.inf, help="samples of the job (default: no end)")
+    parser.add_argument("--batch", type=number(1, int), default=32, help="samples of a step on each rank (default: 32)")
+    parser.add_argument("--rate", type=number(1e-9), default=rate, help=f"samples/s of one rank (default: {rate})")
+    parser.add_argument("--serial", type=number(0), default=0.0, help="share of the work that is not parallel")
+    parser.add_argument("--kappa", type=number(0), default=0.0, help="cost of each pair of ranks")
+    parser.add_argument("--start-s", type=number(0), default=0.0, help="seconds that a start takes longer")
+    parser.add_argument("--save-s", type=number(0), default=0.0, help="seconds that a checkpoint takes longer")
+    parser.add_argument("--work", type=number(1), default=math.inf, help="samples of the job (default: no end)")
     options = parser.parse_args()
     code = 0
     try:
-        if options.batch < 1:
-            raise TrainerError(FAILED, f"--batch is {options.batch}; it must be at least 1")
         train(agent, options, prepare)
     except TrainerError as error:
         log(str(error))
         code = error.code
-    except BrokenPipeError:
-        code = 1  # the agent is gone
     os._exit(code)  # reports are flushed; threads of a framework are not waited for
