@@ -142,14 +142,32 @@ class Coordinator:
 
     async def welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Let a worker join that proves it knows the secret, and listen to it until it is gone."""
+        try:
+            if (worker := await self.greet(reader, writer)) is not None:
+                self.join(worker)
+                try:
+                    while line := await reader.readline():
+                        worker.heard_at = self.now()
+                        self.hear(worker, json.loads(line))
+                except (OSError, ValueError, KeyError, TypeError) as error:
+                    print(f"pilot: the worker on {worker.node} is lost: {error!r}", file=sys.stderr)
+                    if isinstance(error, BfreplayError):
+                        raise
+                finally:
+                    self.lose(worker)
+        except Exception as error:
+            self.failure.done() or self.failure.set_exception(error)  # ends the pilot, in order
+        finally:
+            writer.close()
+
+    async def greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Worker | None:
+        """Return the worker at the other end of a connection; None for a stranger."""
         own = secrets.token_hex(16)
-        worker = None
         try:
             writer.write(json.dumps({"nonce": own}).encode() + b"\n")
             hello = json.loads(await asyncio.wait_for(reader.readline(), 5))
             if not hmac.compare_digest(hello["proof"], proof(self.secret, "agent", own, hello["nonce"])):
                 raise ConnectionError("it does not know the secret")
-            own_proof = proof(self.secret, "pilot", hello["nonce"], own)
             worker = Worker(
                 node=str(hello["node"]),
                 slurm_job=str(hello["slurm_job"]),
@@ -158,19 +176,12 @@ class Coordinator:
                 port=int(hello["port"]),
                 heard_at=self.now(),
             )
-            worker.send(proof=own_proof, grace_s=self.grace_s, silence_s=SILENCE_S)
-            self.join(worker)
-            while line := await reader.readline():
-                worker.heard_at = self.now()
-                self.hear(worker, json.loads(line))
         except (OSError, ValueError, KeyError, TypeError, TimeoutError) as error:
-            if isinstance(error, BfreplayError):
-                self.failure.set_exception(error)
-            print(f"pilot: a connection from {writer.get_extra_info('peername')} ended: {error!r}", file=sys.stderr)
-        finally:
-            writer.close()
-            if worker is not None:
-                self.lose(worker)
+            print(f"pilot: refused a connection: {error!r}", file=sys.stderr)
+            return None
+        own_proof = proof(self.secret, "pilot", hello["nonce"], own)
+        worker.send(proof=own_proof, grace_s=self.grace_s, silence_s=SILENCE_S)
+        return worker
 
     def join(self, worker: Worker) -> None:
         """Give the decider the node of a worker."""

@@ -10,6 +10,7 @@ from slurm_site import PilotError
 from bfreplay import ElasticJob, ReplaySession
 
 PHASE_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # nodes on which trainings are measured
+COSTS = "start_cost_s", "scale_up_cost_s", "scale_down_cost_s"
 
 
 class SessionDecider:
@@ -17,7 +18,7 @@ class SessionDecider:
 
     def __init__(self, session: ReplaySession, jobs: Mapping[str, ElasticJob], *, learns: bool) -> None:
         self.session = session
-        self.jobs = jobs
+        self.jobs, self.known = jobs, dict(jobs)
         self.learns = learns
 
     def change(self, time_us: int, node: str, is_idle: bool) -> None:
@@ -41,12 +42,24 @@ class SessionDecider:
         self.session.report(training, samples, at=time_us, ended=ended or None)
 
     def measured(self, time_us: int, training: str, meter: Meter) -> None:
-        """Let the session decide with what was measured, if that is not as before."""
-        if not self.learns:
-            return
+        """Let the session decide with what was measured, if it differs from what it knows."""
         job = meter.applied_to(self.jobs[training])
-        costs = {name: getattr(job, name) for name in ("start_cost_s", "scale_up_cost_s", "scale_down_cost_s")}
-        self.session.update_job(training, throughput=job.throughput, **costs, at=time_us)
+        if self.learns and differ(job, self.known[training]):
+            self.known[training] = job
+            costs = {name: getattr(job, name) for name in COSTS}
+            self.session.update_job(training, throughput=job.throughput, **costs, at=time_us)
+
+
+def differ(job: ElasticJob, known: ElasticJob) -> bool:
+    """Return whether a rate differs by more than 5 %, or a cost by more than a second and a fifth."""
+    rates, known_rates = (each.throughput.table(job.max_nodes)[job.min_nodes :] for each in (job, known))
+    if any(abs(rates - known_rates) > 0.05 * known_rates):
+        return True
+    pairs = [[getattr(each, name) for each in (job, known)] for name in COSTS]
+    seconds = [
+        [cost if isinstance(cost, float) else cost.at(n) for cost in pair] for pair in pairs for n in (1, job.max_nodes)
+    ]
+    return any(abs(new - old) > max(1.0, 0.2 * old) for new, old in seconds)
 
 
 class ScriptDecider:

@@ -136,19 +136,17 @@ async def run(coordinator: Coordinator, options: argparse.Namespace) -> None:
     """Train, as a session decides; leave the run of the session in the folder."""
     jobs = jobs_for(list(coordinator.trainings.values()), options.measured)
     nodes = sorted(set((await ask("sinfo", "-h", "-N", "-p", options.partition, "-o", "%N")).split()))
+    settings = {"t_fwd": options.t_fwd, "settle": options.settle, "max_parallel": len(jobs)}
+    settings |= {"efficiency": False, "bound": False}
+    # a rehearsal loads or compiles all that the first decision needs, before anybody waits for it
+    with open_session(NodeEvents.to_come(nodes, 0), list(jobs.values()), options.policy, **settings) as session:
+        session.advance([(1_000_000, node, "idle") for node in nodes])
+        session.advance([(9_000_000, nodes[0], "busy")])
+        session.finish(90_000_000)
     start_us = coordinator.next_us()
-    # the session compiles its loops before it is open: nobody waits for a first decision
-    with open_session(
-        NodeEvents.to_come(nodes, start_us),
-        list(jobs.values()),
-        options.policy,
-        out=coordinator.folder / f"run-{start_us}",
-        t_fwd=options.t_fwd,
-        settle=options.settle,
-        max_parallel=len(jobs),
-        efficiency=False,
-        bound=False,
-    ) as session:
+    folder = coordinator.folder / f"run-{start_us}"
+    log = NodeEvents.to_come(nodes, start_us)
+    with open_session(log, list(jobs.values()), options.policy, out=folder, **settings) as session:
         coordinator.decider = SessionDecider(session, jobs, learns=not options.no_learning)
         about = {"nodes": nodes, "policy": options.policy, "t_fwd_s": options.t_fwd, "settle_s": options.settle}
         await coordinate(coordinator, options, **about)
