@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pilot_log import PilotLog, cost_s, job_of, rate_of
@@ -18,6 +18,7 @@ from bfreplay import (
     NodeEvents,
     OccupancyRules,
     ReadOptions,
+    RunResult,
     ingest,
     load_events,
     load_jobs,
@@ -25,7 +26,7 @@ from bfreplay import (
 )
 from bfreplay.datasets import NodeState
 from bfreplay.policies import NEVER_US, Decision, Policy, PolicyCapabilities, PolicyState, Round, Trigger
-from bfreplay.workload import Restart
+from bfreplay.workload import Restart, Saves
 
 PARTITION = "idle"
 FEEDINGS = {
@@ -87,7 +88,7 @@ class AsTaken(Policy):
         return Decision(counts, round=Round(until_us), restart_s=np.where(is_hit, self._restart_s, 0.0))
 
 
-def events_of(
+def presence_log(
     nodes: Sequence[str], presence: Sequence[tuple[int, str, bool]], window_us: tuple[int, int]
 ) -> NodeEvents:
     """Return the log of workers that came and went: time, node, whether it is there; in order of time."""
@@ -127,14 +128,22 @@ def accounted(folder: Path, nodes: Sequence[str], window_us: tuple[int, int], ba
     return ingest(files, "slurm", options, rules, inventory=folder / "nodes", batch_jobs=batch_jobs)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """Samples of each job by a replay, those lost in it, and its decisions: times and counts."""
+def n_decisions_met(
+    run: RunResult, names: Sequence[str], decisions: Sequence[tuple[int, dict[str, int]]], wait_us: int
+) -> int:
+    """Return how many decisions, each at most so long after its time, a replay has taken, too."""
+    table = run.table("decisions")
+    times_us, counts = np.asarray(table["time"].cast("int64")), table["counts"].to_pylist()
+    latest = np.searchsorted(times_us, [time_us + wait_us for time_us, _ in decisions], side="right") - 1
+    taken = [[count.get(name, 0) for name in names] for _, count in decisions]
+    return sum(k >= 0 and counts[k] == count for k, count in zip(latest.tolist(), taken, strict=True))
+
+
+class Prediction(NamedTuple):
+    """Samples of each job by a replay, and those of all jobs that were lost in it."""
 
     samples: dict[str, float]
-    lost: dict[str, float]
-    times_us: np.ndarray
-    counts: list[list[int]]
+    lost: float
 
     @property
     def total(self) -> float:
@@ -167,7 +176,7 @@ class Repetition:
     @cached_property
     def by_workers(self) -> NodeEvents:
         """The nodes as workers joined and left."""
-        return events_of(self.log.begin["nodes"], self.log.presence(), self.log.window_us)
+        return presence_log(self.log.begin["nodes"], self.log.presence(), self.log.window_us)
 
     def events(self, feeding: str) -> NodeEvents:
         """Return the log of the nodes by a way of feeding."""
@@ -191,9 +200,17 @@ class Repetition:
             given.append((time_us, {job: n if n >= least[job] else 0 for job, n in counts.items()}))
         return given
 
-    def predict(self, feeding: str, charging: str, *, at_session: bool = False, until_us: int = 0) -> Prediction:
+    def predict(self, feeding: str, charging: str, **more: Any) -> Prediction:
+        """Return what a replay predicts; more options as of `replay`."""
+        rows = self.replay(feeding, charging, **more).table("jobs").to_pylist()
+        lost = sum(row["repeated_samples"] or 0.0 for row in rows)
+        return Prediction({row["job"]: row["done_samples"] for row in rows}, lost)
+
+    def replay(self, feeding: str, charging: str, *, at_session: bool = False, until_us: int = 0) -> RunResult:
         """Replay the minutes, or their part until a time."""
-        published = {"start_cost_s": 0.0, "work_saved_every_s": 0.0} if charging == "published" else {}
+        published: dict[str, Any] = (
+            {"start_cost_s": 0.0, "work_saved_every_s": 0.0, "saves": Saves.NEVER} if charging == "published" else {}
+        )
         restart = Restart.CHARGE if charging in ("published", "charge") else Restart.PAUSE
         jobs = JobSet([replace(job, restart=restart, **published) for job in self.jobs], submit_is_relative=True)
         options: dict[str, Any] = {"policy": self.log.begin.get("policy", "bftrainer")}
@@ -204,7 +221,7 @@ class Repetition:
         if charging == "min-age":
             options["min_age"] = self.join_s
         start_us, end_us = self.log.window_us
-        run = replay_log(
+        return replay_log(
             self.events(feeding).between(start_us, until_us or end_us),
             jobs,
             t_fwd=self.log.begin["t_fwd_s"],
@@ -215,23 +232,11 @@ class Repetition:
             bound=False,
             **options,
         )
-        rows, decisions = run.table("jobs").to_pylist(), run.table("decisions")
-        return Prediction(
-            {row["job"]: row["done_samples"] for row in rows},
-            {row["job"]: row["repeated_samples"] or 0.0 for row in rows},
-            np.asarray(decisions["time"].cast("int64")),
-            decisions["counts"].to_pylist(),
-        )
 
-    def decisions_met(self) -> tuple[int, int]:
-        """Return how many decisions of the run a replay of the workers takes, and how many there are."""
-        replayed, taken = self.predict("workers", "settle"), self.log.decisions()
-        latest = [
-            int(np.searchsorted(replayed.times_us, decision.session_us + TOLERANCE_US, side="right")) - 1
-            for decision in taken
-        ]
-        counts = [[decision.counts.get(job, 0) for job in self.log.jobs] for decision in taken]
-        return sum(k >= 0 and replayed.counts[k] == n for k, n in zip(latest, counts, strict=True)), len(taken)
+    def decisions_met(self) -> int:
+        """Return how many decisions of the run a replay of the workers takes."""
+        taken = [(decision.session_us, decision.counts) for decision in self.log.decisions()]
+        return n_decisions_met(self.replay("workers", "settle"), self.log.jobs, taken, TOLERANCE_US)
 
     def parts(self, recommended: Prediction) -> dict[str, float]:
         """Return what the difference of a prediction from what was trained consists of, in samples.
@@ -246,7 +251,7 @@ class Repetition:
         parts["events that differ"] = recommended.total - workers.total
         parts["decisions that differ"] = workers.total - decided.total
         parts["late decisions"] = decided.total - carried_out.total
-        parts["work lost at failures"] = -sum(carried_out.lost.values())
+        parts["work lost at failures"] = -carried_out.lost
         for run in self.log.runs():
             job = job_of(self.jobs, run.job)
             rate = rate_of(job, run.n_nodes)
