@@ -248,6 +248,10 @@ class ActiveJobs:
         """True if no further job may be admitted."""
         return self.n >= self.limit
 
+    def row_of(self, number: int) -> int:
+        """Row of job ``number``; -1 for one that is not active."""
+        return int(self.row_of_job[number]) if number < self.row_of_job.size else -1
+
     def admit(self, number: int, job: ElasticJob, model: int, now_us: int, old_record: np.void | None = None) -> None:
         """Add job ``number``, without nodes; one that was paused goes on from its record."""
         # no job can use more nodes than there are; what lies above is neither stored nor searched
@@ -268,6 +272,14 @@ class ActiveJobs:
         self._write_costs(job_row, job)
         self.row_of_job[number] = job_row
         self.n += 1
+        self._policy_arrays = (), {}
+
+    def update(self, job_row: int, job: ElasticJob) -> None:
+        """Let the job in ``job_row`` have the curves and costs of ``job`` from now on."""
+        for field_name in ("scale_up_cost_s", "scale_down_cost_s"):
+            self.records[job_row][field_name] = highest(getattr(job, field_name))
+        self._write_curves(job_row, job)
+        self._write_costs(job_row, job)
         self._policy_arrays = (), {}
 
     def _write_curves(self, job_row: int, job: ElasticJob) -> None:

@@ -196,15 +196,30 @@ class Engine:
         while not self.is_over and (now_us := self._next_instant()) <= last_us:
             self._pass_time(now_us)
             self._instant(now_us)
-            self.reached_us = now_us
-            if self.settings.measured is not None:
-                self.is_over = self.outcomes.n_measured_left == 0
-            else:
-                self.is_over = self.settings.until_done and not self.job_flow.jobs_remain
-            if self.progress is not None:
-                self.progress(now_us, self.log.n_rows)
-            if self.after_instant is not None:
-                self.after_instant(self)
+            self._note_reached(now_us)
+
+    def _note_reached(self, now_us: int) -> None:
+        self.reached_us = now_us
+        if self.settings.measured is not None:
+            self.is_over = self.outcomes.n_measured_left == 0
+        else:
+            self.is_over = self.settings.until_done and not self.job_flow.jobs_remain
+        if self.progress is not None:
+            self.progress(now_us, self.log.n_rows)
+        if self.after_instant is not None:
+            self.after_instant(self)
+
+    def correct(self, now_us: int, correction: Callable[[int], int]) -> None:
+        """Correct the jobs after all instants up to ``now_us``, which were replayed; none if the run is over.
+
+        ``correction`` is given the time, and returns the ``Trigger`` of a decision, or 0.
+        """
+        if self.is_over:
+            return
+        self._pass_time(now_us)
+        if trigger := correction(now_us):
+            self._react(now_us, trigger, NO_CHANGES)
+        self._note_reached(now_us)
 
     def add_nodes(self, events: NodeEvents) -> None:
         """Add the nodes that ``events``, the same log, has more than before: after all others, not idle yet."""
@@ -250,7 +265,7 @@ class Engine:
 
     def _instant(self, now_us: int) -> None:
         """Handle all events of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
-        trigger, changes, waits_since_us = 0, NO_CHANGES, NEVER_US
+        trigger, changes = 0, NO_CHANGES
         has_events = self.timeline.next_us == now_us
         usable = self.pool.usable if self.pool.leaves_alone else None
         if not self.is_published:
@@ -266,6 +281,11 @@ class Engine:
         if self._round_us <= now_us:
             trigger |= _ROUND
             self._round_us = NEVER_US
+        self._react(now_us, trigger, changes)
+
+    def _react(self, now_us: int, trigger: int, changes: PoolChanges) -> None:
+        """Admit jobs, and decide if anything that matters has happened."""
+        waits_since_us = NEVER_US
         if now_us < self.end_us:  # else no time is left to run in
             trigger |= self.job_flow.admit(now_us)
         if self.settling.settle_us:

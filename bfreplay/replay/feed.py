@@ -272,9 +272,14 @@ class Feed:
             raise self._bad(f"stops job {job_name!r} in an unknown way", "an Ending", ending)
         is_active = job_index not in self._queued and job_index not in self.paused
         if not is_active:
-            self.gone.add(job_index)
-            self._queued.discard(job_index)
+            self.withdraw(job_index)
         return Stop(job_index, ending, is_active, self.paused.pop(job_index, None))
+
+    def withdraw(self, job_index: int) -> None:
+        """Take a job that is not active out for good."""
+        self.gone.add(job_index)
+        self._queued.discard(job_index)
+        self._skip_departures()
 
     def _find_job(self, name: str, verb: str) -> int:
         job_index = self._index_of.get(name)

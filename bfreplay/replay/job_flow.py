@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -219,6 +220,65 @@ class JobFlow:
         progress, step = float(record["progress"]), 1e-6 * float(record["span_rate"])
         marks = self._feed.jobs[int(record["job"])].report_at_samples
         return next((mark for mark in marks if -1e-9 * mark <= progress - mark <= step), progress)
+
+    def correct_progress(self, job_index: int, samples: float, now_us: int) -> bool:
+        """Let the measured progress of an active job replace that of the replay; return whether it is active.
+
+        The difference is credited. What a job has at risk stays, as far as there is so much; the samples that it may
+        process until the next decision stay too.
+        """
+        job_row = self._active.row_of(job_index)
+        if job_row < 0:
+            return False
+        record, job = self._active.records[job_row], self._feed.jobs[job_index]
+        credit = samples - float(record["progress"])
+        record["progress"] = samples
+        record["saved"] = min(max(float(record["saved"]) + credit, 0.0), samples)
+        record["halt"] += credit
+        record["target"] = self._active.next_target(job, samples)
+        self._active.reach_batch_size(job_row, job, samples)
+        self.totals.credited_samples += credit
+        self.totals.samples += credit
+        self.totals.largest_credit_samples = max(self.totals.largest_credit_samples, abs(credit))
+        self._set_rate(job_row, now_us)
+        return True
+
+    def end(self, job_index: int, ending: str, now_us: int) -> int:
+        """Let a job leave that has really ended, its work what it has done if it is finished; return the trigger."""
+        job_row = self._active.row_of(job_index)
+        if job_row < 0:
+            self._feed.withdraw(job_index)
+            self._outcomes.note_not_admitted(job_index, now_us, ending)
+            if self.note_departure is not None:
+                self.note_departure(job_index)
+            return 0
+        record = self._active.records[job_row]
+        if ending == _FINISHED:
+            record["work"] = record["progress"]
+            record["preempt_debt"] = record["rescale_debt"] = 0.0
+            job = self._feed.jobs[job_index]
+            self._feed.jobs[job_index] = replace(job, work_samples=float(record["work"]) or job.work_samples)
+        self._leave(job_row, ending, now_us)
+        return _COMPLETION
+
+    def update_job(self, job_index: int, job: ElasticJob, now_us: int) -> None:
+        """Let a job have other curves or costs from now on; a change of its rate costs nothing."""
+        self._feed.jobs[job_index] = job
+        if (job_row := self._active.row_of(job_index)) >= 0:
+            self._active.update(job_row, job)
+            if self._active.is_placed:
+                self.update_curves()
+            self._set_rate(job_row, now_us)
+
+    def _set_rate(self, job_row: int, now_us: int) -> None:
+        """Write the rate of a job on its nodes, 0 while it waits for the next decision; predict all finishes anew."""
+        record = self._active.records[job_row]
+        count, debts = int(record["count"]), record["preempt_debt"] + record["rescale_debt"]
+        record["pace"] = self._active.throughput[job_row, count] if count >= record["min_nodes"] else 0.0
+        is_done = record["progress"] >= record["work"] and debts == 0.0
+        waits = record["progress"] >= record["halt"] and record["halt"] < record["target"]
+        record["rate"] = 0.0 if is_done or waits else record["pace"]
+        self.next_finish_us = int(predict_finish(self._active.records, self._active.n, now_us))
 
     def admit(self, now_us: int) -> int:
         """Let waiting jobs become active, as far as there is room."""

@@ -151,10 +151,10 @@ class JobOutcomes:
         status = "paused" if is_paused else "running" if record["rate"] > 0 else "waiting"
         self._enter(int(record["job"]), status, end_us, record)
 
-    def note_not_admitted(self, job_index: int, now_us: int, ending: Ending | None = None) -> None:
+    def note_not_admitted(self, job_index: int, now_us: int, ending: str | None = None) -> None:
         """Note that the window ends, or the source withdraws the job, before it was admitted."""
         waiting = "queued" if self._jobs[job_index].submit_us <= now_us else "not_submitted"
-        self._enter(job_index, waiting if ending is None else ending.value, now_us, _NEVER_ADMITTED)
+        self._enter(job_index, waiting if ending is None else str(ending), now_us, _NEVER_ADMITTED)
 
     def _enter(self, job_index: int, status: str, now_us: int, record: np.void) -> None:
         job = self._jobs[job_index]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -37,16 +37,19 @@ from bfreplay.result_folders.records import RUN
 from bfreplay.result_folders.writing import new_folder, record_json
 from bfreplay.runs.baselines import IN_PORTIONS, RunBaselines, idle_node_us
 from bfreplay.runs.batch_delays import BatchJobsOfRun
+from bfreplay.runs.live_reports import LiveReports
 from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of, with_costs
-from bfreplay.runs.restored_session import in_order, jobs_after, known_jobs, nodes_after
+from bfreplay.runs.restored_session import KnownJob, in_order, jobs_after, jobs_to_submit, known_jobs, nodes_after
 from bfreplay.runs.run_checks import check_growing, check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import BatchDelayCounts, RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_settings import Output, RunSettings, Saving
 from bfreplay.runs.session_now import NodeNow, holders_of, nodes_of
 from bfreplay.saved_state import State, UnsavedError, classes_inside, read_state, restore_state, save_state, write_state
+from bfreplay.scalability import Curve
 from bfreplay.versions import versions
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.workload import ElasticJob, Ending, JobSet, JobSource
+from bfreplay.workload.change_costs import Cost
 
 
 class ReplaySession:
@@ -101,6 +104,7 @@ class ReplaySession:
         "_batch_jobs",
         "_in_place",
         "_ended_by",
+        "_given",
     )
 
     def __init__(
@@ -168,6 +172,7 @@ class ReplaySession:
         self._known_jobs = (
             known_jobs(self._anchored, events.most_nodes) if is_followed and isinstance(self._anchored, JobSet) else []
         )
+        self._given = {name for name, _, _ in self._known_jobs}
         self._jobs_added: list[str] = []
         self._inputs = recorded_inputs(events, jobs, None if self._batch_jobs is None else self._batch_jobs.source)
         record_json(self._called, "the run")
@@ -201,6 +206,7 @@ class ReplaySession:
         self.engine = Engine(events, jobs, self.policy, self.settings, run_tables, output.progress)
         self.engine.feed.keep_calls()
         self.engine.pool.batch_starts.keeps_met = self._batch_jobs is not None
+        self._reports = LiveReports(self.engine, self.portions)
         self._in_place = classes_inside(self)
         if state is not None:
             self._resume(state)
@@ -238,6 +244,7 @@ class ReplaySession:
     def _resume(self, state: State) -> None:
         self._ended_by = "could not be restored"  # until it is, whole
         restore_state(self, state)
+        self._reports.reapply()
         if self.portions is not None and self.portions.is_followed:
             self._go_on_with_others(self.portions)
         self.engine.resume()
@@ -250,22 +257,31 @@ class ReplaySession:
         self.engine.add_nodes(portions.log)
         if not isinstance(self._anchored, JobSet):
             return
+        names = {job.name for job in self._anchored}
+        given = [*self._anchored, *(job for job in self._reports.submitted if job.name not in names)]
+        known = known_jobs(given, self.events.most_nodes)
+        self._take_jobs(
+            self._anchored, given, jobs_after(self._known_jobs, known, portions.until_us), portions.until_us
+        )
+
+    def _take_jobs(self, jobs: JobSet, given: Sequence[ElasticJob], further: Sequence[KnownJob], since_us: int) -> None:
+        """Go on with the known jobs and the ``further`` ones of those given, which are new from ``since_us`` on."""
         n_known = len(self._known_jobs)
-        given = known_jobs(self._anchored, self.events.most_nodes)
-        self._known_jobs = jobs_after(self._known_jobs, given, portions.until_us)
-        if n_further := len(self._known_jobs) - n_known:
+        if further:
             if self.engine.is_over or self._run_settings.fairness:
                 raise InputError(
                     "jobs cannot be added to a run " + ("that is over" if self.engine.is_over else "with fairness"),
                     column="jobs",
-                    value=self._known_jobs[-1][0],
+                    value=further[-1][0],
                     expected="the jobs of the state",
                     fix="open another session",
                 )
-            self._jobs_added.append(f"{n_further:,} at {iso_utc(portions.until_us)}")
-        jobs = in_order(self._known_jobs, self._anchored)
-        self.engine.feed.take_jobs(jobs, n_known)
-        self._anchored = JobSet(jobs, sources=self._anchored.sources, colocation=self._anchored.colocation)
+            self._jobs_added.append(f"{len(further):,} at {iso_utc(since_us)}")
+        self._known_jobs = [*self._known_jobs, *further]
+        all_jobs = in_order(self._known_jobs, given)
+        self.engine.feed.take_jobs(all_jobs, n_known)
+        self._reports.reapply()
+        self._anchored = JobSet(all_jobs, sources=jobs.sources, colocation=jobs.colocation)
         self._baselines.take_jobs(self._anchored)
 
     # -- the replay ---------------------------------------------------------------------------------------
@@ -316,11 +332,105 @@ class ReplaySession:
             if len(portions.log.nodes) > len(self.events.nodes):
                 self.events = portions.log
                 self.engine.add_nodes(portions.log)
-            self.engine.advance(batch, portions.until_us)
+            self._reports.advance(batch, portions.until_us)
         final = decisions.take_latest()
         if self._checkpoints is not None:
             self._checkpoints.visit(self._state)
         return final
+
+    def report(self, job: str, samples: float, *, at: Any = None, ended: Ending | str | None = None) -> None:
+        """Report the measured progress of a job, and that it has ended.
+
+        The log that comes tells only the nodes; without reports the replay drifts away from the real jobs. A report
+        waits until ``advance`` gets to its time, and counts after all events of this time. From then on the job has
+        ``samples``; the difference from what it had is in the ledger's ``credited_samples``. What it owes for changes
+        stays, and so do the samples that it has at risk.
+
+        Jobs whose ends are reported should have endless work (``unlimited_work=True``, or ``work_samples=math.inf``):
+        the session itself ends others at their predicted end.
+
+        Parameters
+        ----------
+        job
+            Its name. If it is not active at that time, progress is not used, and the run says so.
+        samples
+            Samples of all its work so far, 0 to 1e30. More than its ``work_samples`` mean that it is done, unless it
+            has ended: then they count.
+        at
+            A time as for ``advance``; by default ``until_us``. One that is final already means the earliest that is
+            not, and one after the window its end.
+        ended
+            ``"finished"``, or ``"failed"``, ``"stopped"``, ``"pruned"`` (an ``Ending``): its nodes are free from then
+            on, and a decision follows. The work of a finished job is what was reported.
+
+        Raises
+        ------
+        InputError
+            There is no such job, it has left, or a value is none; nothing has changed. Or the session reads its log
+            itself, has the published clock or a job source.
+        """
+        self._check_open()
+        self._reports.report(job, samples, at, ended)
+
+    def update_job(
+        self,
+        job: str,
+        *,
+        throughput: Curve | None = None,
+        scale_up_cost_s: Cost | None = None,
+        scale_down_cost_s: Cost | None = None,
+        start_cost_s: Cost | None = None,
+        at: Any = None,
+    ) -> None:
+        """Replace an assumed curve, or assumed costs, of a job by measured ones from ``at`` on.
+
+        ``at`` is as for ``report``. An active job has its new rate at once, for no charge; no decision follows from
+        it. A job that waits begins with it.
+
+        Raises
+        ------
+        InputError
+            As for ``report``; or the job cannot have such a curve or cost, or the policy such a job.
+        """
+        self._check_open()
+        changes = {
+            "throughput": throughput,
+            "scale_up_cost_s": scale_up_cost_s,
+            "scale_down_cost_s": scale_down_cost_s,
+            "start_cost_s": start_cost_s,
+        }
+        self._reports.update(job, changes, at)
+
+    def submit(self, jobs: JobSet | Iterable[ElasticJob], *, at: Any = None) -> None:
+        """Submit further jobs to a session with a hold-back.
+
+        A restored session has them, whether it is given them or not.
+
+        Parameters
+        ----------
+        jobs
+            Names are new. Each is submitted at its submit time, but not before ``at``.
+        at
+            A time as for ``report``.
+
+        Raises
+        ------
+        InputError
+            The jobs cannot be used, or not in this session; none is submitted.
+        """
+        self._check_open()
+        since_us, portions, anchored = self._reports.time_us(at), self._portions, self._anchored
+        if not (portions.is_followed and isinstance(anchored, JobSet)):
+            raise InputError(
+                "jobs can be submitted only to a session with a hold-back and a plain set of jobs",
+                expected='open_session(..., hold_back="3s") with jobs of its own',
+            )
+        new = jobs_to_submit(jobs, self.events, self.settings, since_us, endless=self._run_settings.unlimited_work)
+        given = JobSet([*anchored, *new]).jobs
+        self.policy.check_jobs(given, int(np.bincount(self.events.node_types.of_node).max()))
+        further = jobs_after([], known_jobs(new, self.events.most_nodes), since_us)
+        self._take_jobs(anchored, given, further, since_us)
+        self._reports.submitted += new
 
     @property
     def _portions(self) -> Portions:
@@ -490,7 +600,7 @@ class ReplaySession:
         until_us = max(end_us + 1, self.portions.until_us)
         batch = self.portions.take((), until_us, holds_back=False)
         engine.end_us = end_us
-        engine.advance(batch, until_us)
+        self._reports.advance(batch, until_us)
         if log is not None:
             log = log.counting_as_idle(events.idle_states)
             self._check_whole(log, end_us)
@@ -550,8 +660,10 @@ class ReplaySession:
         measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": engine.run_tables.write_s}
         seconds["loop_s"] -= sum(measures.values())
         inputs = with_costs(self._inputs, engine.feed.jobs)
-        added = "; ".join(self._jobs_added)
-        inputs = msgspec.structs.replace(inputs, jobs=msgspec.structs.replace(inputs.jobs, added=added))
+        told: dict[str, Any] = {"added": "; ".join(self._jobs_added), "corrected": self._reports.text}
+        if isinstance(self._anchored, JobSet) and inputs.jobs.n_jobs is not None:
+            told["n_jobs"] = inputs.jobs.n_jobs + sum(job.name not in self._given for job in self._reports.submitted)
+        inputs = msgspec.structs.replace(inputs, jobs=msgspec.structs.replace(inputs.jobs, **told))
         caller_entries, version = self._called, RUN.schema_version
         return RunResult(
             RunRecord(schema_version=version, versions=versions(), config=config, inputs=inputs, summary=summary),

@@ -89,6 +89,7 @@ class ComparedDecisions(RowTable):
         check_decision(run_result, last)
         self.last = last
         self._version = run_result.record.versions.get("bfreplay")
+        self._corrected = run_result.record.inputs.jobs.corrected
         batches = run_result.batches("decisions", (*_COLUMNS, "counts"))
         self._recorded = (piece for rows in batches for piece in rows.to_batches(max_chunksize=_ROWS) if len(piece))
         self._n_read = 0
@@ -119,14 +120,17 @@ class ComparedDecisions(RowTable):
 
     def difference(self, replay_value: str, record_value: str) -> InputError:
         """Return the error for a replay that differs from the run at the next decision."""
+        fix = (
+            f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your own "
+            "(score function, pruner, job source, objective) as it was then. A run whose policy places nodes itself or "
+            "restarts jobs, or whose first map was not the seeded one, cannot be rerun from its counts"
+        )
+        if self._corrected:
+            fix = f"the run was corrected by what was measured as it ran ({self._corrected}): no replay has that"
         return InputError(
             f"the replay differs from the run: here {replay_value}, recorded {record_value}",
             row=f"decision {self.n_rows} at {iso_utc(self.value('time'))}",
-            fix=(
-                f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your "
-                "own (score function, pruner, job source, objective) as it was then. A run whose policy places nodes "
-                "itself or restarts jobs, or whose first map was not the seeded one, cannot be rerun from its counts"
-            ),
+            fix=fix,
         )
 
     def value(self, name: str) -> Any:

@@ -1,15 +1,17 @@
-"""A followed session that goes on from a saved state with other nodes, or with more jobs."""
+"""A followed session that goes on with other nodes or more jobs: from a saved state, or as jobs are submitted."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.portions import Portions
 from bfreplay.errors import InputError
+from bfreplay.replay.settings import ReplaySettings
+from bfreplay.runs.run_checks import jobs_in_window
 from bfreplay.workload import ElasticJob, JobSet
 
 KnownJob: TypeAlias = tuple[str, str, int]
@@ -33,7 +35,7 @@ def _plain(value: Any, most_nodes: int) -> object:
 
 
 def jobs_after(known: Sequence[KnownJob], given: Sequence[KnownJob], until_us: int) -> list[KnownJob]:
-    """Return the jobs of a state, then the further ones of those given now, submitted at ``until_us`` or later.
+    """Return the jobs given now that a state does not have, submitted at ``until_us`` or later.
 
     Raises
     ------
@@ -51,11 +53,20 @@ def jobs_after(known: Sequence[KnownJob], given: Sequence[KnownJob], until_us: i
                 expected="all jobs of the state as they were; further ones may be added",
                 fix="give the jobs of before, and the new ones besides",
             )
-    further = [(name, digest, max(submit_us, until_us)) for name, digest, submit_us in given if name in digest_of]
-    return [*known, *further]
+    return [(name, digest, max(submit_us, until_us)) for name, digest, submit_us in given if name in digest_of]
 
 
-def in_order(known: Sequence[KnownJob], jobs: JobSet) -> list[ElasticJob]:
+def jobs_to_submit(
+    jobs: JobSet | Iterable[ElasticJob], events: NodeEvents, settings: ReplaySettings, since_us: int, *, endless: bool
+) -> list[ElasticJob]:
+    """Return further jobs as they are replayed, checked as those at the start."""
+    new = jobs if isinstance(jobs, JobSet) else JobSet(jobs)
+    anchored = jobs_in_window(new, events, replace(settings, measured=None), unlimited_work=False)
+    assert isinstance(anchored, JobSet)
+    return list(anchored.endless(len(anchored), since_us) if endless else anchored)
+
+
+def in_order(known: Sequence[KnownJob], jobs: Iterable[ElasticJob]) -> list[ElasticJob]:
     """Return the jobs in the order and with the submit times of ``known``."""
     job_of = {job.name: job for job in jobs}
     return [replace(job_of[name], submit_us=submit_us) for name, _, submit_us in known]

@@ -135,6 +135,8 @@ class JobInputs(RecordPart, frozen=True, kw_only=True):
     costs: str = ""
     # jobs that were added while the run was followed: how many, and when
     added: str = ""
+    # what was measured and reported while the run was followed: how many reports of each kind
+    corrected: str = ""
 
     @property
     def of_source(self) -> bool:

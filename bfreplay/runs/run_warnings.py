@@ -90,6 +90,8 @@ def _of_the_source(record: RunRecord) -> list[str]:
 def _added_jobs(record: RunRecord) -> Iterator[str]:
     if added := record.inputs.jobs.added:
         yield f"Jobs were added while this run was followed ({added}): a replay needs them with these times."
+    if corrected := record.inputs.jobs.corrected:
+        yield f"This run was corrected by what was measured as it ran ({corrected}): a replay of its log differs."
 
 
 def _limit_without_effect(record: RunRecord) -> Iterator[str]:

@@ -97,6 +97,10 @@ class HoldTracker:
         is_old = state.time_us - hold.since_us >= self._measure_us
         new_measurements = np.flatnonzero(is_proven & is_old & hold.runs & ~hold.is_measured)
         hold.is_measured[new_measurements] = True
+        # a session may have been given a measured curve since
+        rows, counts = row_of_hold[is_kept], hold.count[is_kept]
+        hold.rate[is_kept] = state.throughput[rows, counts]
+        hold.worth[is_kept] = state.objective[rows, counts] / state.weight[rows]
         columns = (hold.job, hold.model, hold.count, hold.rate, hold.worth)
         return [
             Measurement(*row) for row in zip(*(column[new_measurements].tolist() for column in columns), strict=True)

@@ -1,0 +1,266 @@
+"""Trains elastic jobs on the idle nodes of a Slurm, as an ordinary user; bfreplay decides which job gets which node.
+
+python pilot.py check --partition idle
+python pilot.py measure --training training.toml --out measured --partition idle --nodes 8
+python pilot.py run --training training.toml --measured measured/jobs.csv --out pilot --partition idle --nodes 12
+
+One-node jobs are kept queued in a preemptible partition; each that starts runs agent.py, which joins this program.
+README.md beside this file has the contract of a trainer.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import json
+import math
+import os
+import re
+import signal
+import socket
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+from coordinator import Coordinator, Training
+from deciders import ScriptDecider, SessionDecider
+from slurm_site import PilotError, Supply, ask, check
+
+from bfreplay import BfreplayError, ElasticJob, JobSet, NodeEvents, TabulatedCurve, load_jobs, open_session, write_jobs
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def read_trainings(file: Path) -> list[Training]:
+    """Return the trainings of a file; words of a command that name files beside it become absolute."""
+    try:
+        tables = tomllib.loads(file.read_text())["jobs"]
+        trainings = []
+        for name, table in tables.items():
+            words = [
+                str(file.parent.resolve() / word) if (file.parent / word).is_file() else word
+                for word in table["trainer"]
+            ]
+            counts = int(table["min_nodes"]), int(table["max_nodes"])
+            if not re.fullmatch(r"[\w.-]{1,64}", name) or not 1 <= counts[0] <= counts[1] or not words:
+                raise ValueError(f"job {name!r}: expected a plain name, a command, and 1 <= min_nodes <= max_nodes")
+            trainings.append(Training(name, words, *counts, float(table.get("save_every_s", 0))))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PilotError(
+            f"{file}: {error!r}; expected tables [jobs.NAME] with trainer = [words], min_nodes, max_nodes, save_every_s"
+        ) from None
+    if not trainings:
+        raise PilotError(f"{file}: no jobs")
+    return trainings
+
+
+def go_on(trainings: list[Training], file: Path) -> int:
+    """Let the trainings go on from what the log of a pilot before says they have saved; return its last run."""
+    saved: dict[str, float] = {}
+    latest_run = 0
+    with file.open() as lines:
+        for text in lines:
+            with contextlib.suppress(ValueError):  # the last line of a pilot that was killed
+                line = json.loads(text)
+                latest_run = max(latest_run, line.get("run", 0))
+                if line["ev"] == "samples" and line.get("saved"):
+                    saved[line["job"]] = float(line["samples"])
+    for training in trainings:
+        training.saved = training.samples = saved.get(training.name, 0.0)
+    return latest_run
+
+
+def jobs_for(trainings: list[Training], file: Path | None) -> dict[str, ElasticJob]:
+    """Return a job for each training: as measured, or in proportion to its nodes if nothing was."""
+    if file is None:
+        known = {}
+    else:
+        known = {job.name: job for job in load_jobs(file)}
+        if missing := [training.name for training in trainings if training.name not in known]:
+            raise PilotError(f"{file} has no job {missing[0]}: run `pilot.py measure` with this training file")
+    jobs = {}
+    for training in trainings:
+        bounds = {"min_nodes": training.min_nodes, "max_nodes": training.max_nodes, "work_samples": math.inf}
+        job = known.get(training.name) or ElasticJob(
+            training.name,
+            submit_us=0,
+            scale_up_cost_s=0.0,
+            scale_down_cost_s=0.0,
+            throughput=TabulatedCurve((0, training.max_nodes), (0.0, float(training.max_nodes))),
+            restart="pause",
+            **bounds,
+        )
+        jobs[training.name] = replace(job, **bounds)
+    return jobs
+
+
+async def work(options: argparse.Namespace) -> None:
+    """Check the site; then run or measure until the time is over, all is done, or a signal comes."""
+    faults, grace_s = await check(options.partition)
+    if faults:
+        raise PilotError("workers must not run here:\n" + "\n".join(f"- {fault}" for fault in faults))
+    if options.command == "check":
+        print(f"partition {options.partition}: workers may run here; they have {grace_s:g} s to save")
+        return
+    folder = options.out.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock, (folder / "log.jsonl").open("a") as log:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PilotError(f"another pilot works in {folder}") from None
+        trainings = read_trainings(options.training)
+        coordinator = Coordinator(folder, trainings, log, grace_s, go_on(trainings, folder / "log.jsonl"))
+        if options.command == "measure":
+            await measure(coordinator, options)
+        else:
+            await run(coordinator, options)
+
+
+async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None:
+    """Measure all trainings, and write them as jobs."""
+    trainings = list(coordinator.trainings.values())
+    script = ScriptDecider(trainings, options.nodes, options.seconds)
+    coordinator.decider = script
+    await coordinate(coordinator, options)
+    if not script.is_done:
+        raise PilotError("stopped before all was measured")
+    jobs = jobs_for(trainings, None)
+    file = coordinator.folder / "jobs.csv"
+    write_jobs(JobSet([training.meter.applied_to(jobs[training.name]) for training in trainings]), file)
+    print(f"measured: {file}")
+
+
+async def run(coordinator: Coordinator, options: argparse.Namespace) -> None:
+    """Train, as a session decides; leave the run of the session in the folder."""
+    jobs = jobs_for(list(coordinator.trainings.values()), options.measured)
+    nodes = sorted(set((await ask("sinfo", "-h", "-N", "-p", options.partition, "-o", "%N")).split()))
+    start_us = coordinator.next_us()
+    # the session compiles its loops before it is open: nobody waits for a first decision
+    with open_session(
+        NodeEvents.to_come(nodes, start_us),
+        list(jobs.values()),
+        options.policy,
+        out=coordinator.folder / f"run-{start_us}",
+        t_fwd=options.t_fwd,
+        settle=options.settle,
+        max_parallel=len(jobs),
+        efficiency=False,
+        bound=False,
+    ) as session:
+        coordinator.decider = SessionDecider(session, jobs, learns=not options.no_learning)
+        about = {"nodes": nodes, "policy": options.policy, "t_fwd_s": options.t_fwd, "settle_s": options.settle}
+        await coordinate(coordinator, options, **about)
+        session.finish(coordinator.next_us() + 1)
+
+
+async def coordinate(coordinator: Coordinator, options: argparse.Namespace, **about: object) -> None:
+    """Let workers come and train until the time is over, all is done, or a signal comes."""
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    samples = {training.name: training.samples for training in coordinator.trainings.values()}
+    coordinator.note("begin", **about, jobs=list(samples), samples=samples)
+    server = await coordinator.serve(options.host)
+    supply = Supply(coordinator.folder, options, coordinator)
+    parts = (coordinator.watch(), supply.keep(), show(coordinator))
+    ends = (stopped.wait(), asyncio.sleep(options.minutes * 60), until_done(coordinator))
+    tasks = [asyncio.create_task(part) for part in (*parts, *ends)]
+    try:
+        done, _ = await asyncio.wait((*tasks, coordinator.failure), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        tasks[1].cancel()
+        await coordinator.close()
+        await supply.end()
+        for task in tasks:
+            task.cancel()
+        server.close()
+        samples = {training.name: training.samples for training in coordinator.trainings.values()}
+        coordinator.note("end", samples=samples)
+        (coordinator.folder / "pilot.json").unlink(missing_ok=True)
+    for task in done:
+        task.result()
+
+
+async def until_done(coordinator: Coordinator) -> None:
+    """Wait until all trainings have ended, or all has been measured."""
+    while not all(training.is_done for training in coordinator.trainings.values()):
+        if getattr(coordinator.decider, "is_done", False):
+            return
+        await asyncio.sleep(0.2)
+
+
+async def show(coordinator: Coordinator) -> None:
+    """Print a line now and then."""
+    while True:
+        await asyncio.sleep(10)
+        parts = [
+            f"{training.name} {len(training.ranks)} nodes, {training.samples:,.0f} samples"
+            for training in coordinator.trainings.values()
+        ]
+        print(f"{len(coordinator.workers)} workers; {'; '.join(parts)}", file=sys.stderr)
+
+
+def own_address() -> str:
+    """Return the address of this machine by which others reach it."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"
+
+
+def read_options() -> argparse.Namespace:
+    """Return what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=str(__doc__).splitlines()[0],
+        epilog="\n".join(str(__doc__).splitlines()[2:]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, words in (
+        ("check", "whether workers may run in a partition"),
+        ("measure", "rates, starts and restarts of the trainings on a quiet machine"),
+        ("run", "train on idle nodes"),
+    ):
+        command = commands.add_parser(name, help=words)
+        command.add_argument("--partition", required=True, help="preemptible partition of the workers")
+        if name == "check":
+            continue
+        command.add_argument("--training", type=Path, required=True, help="trainings (TOML)")
+        command.add_argument("--out", type=Path, required=True, help="folder, on a file system that all nodes share")
+        command.add_argument(
+            "--nodes", type=int, required=True, help="largest number of workers, waiting ones included"
+        )
+        command.add_argument("--time", type=int, default=60, help="time limit of a worker, minutes (default 60)")
+        command.add_argument("--host", default=own_address(), help="address on which workers reach this machine")
+    measure, run = commands.choices["measure"], commands.choices["run"]
+    measure.add_argument("--seconds", type=float, default=12, help="time on each number of nodes (default 12)")
+    measure.add_argument("--minutes", type=float, default=60, help="give up after so long (default 60)")
+    run.add_argument("--measured", type=Path, help="jobs.csv of `measure`; else rates in proportion to nodes")
+    run.add_argument("--minutes", type=float, default=math.inf, help="end after so long (default: at a signal)")
+    run.add_argument("--policy", default="bftrainer", help="as of bfreplay replay (default bftrainer)")
+    run.add_argument("--t-fwd", type=float, default=60, help="forward-looking time, s (default 60)")
+    run.add_argument("--settle", type=float, default=0.3, help="settle time, s (default 0.3)")
+    run.add_argument(
+        "--no-learning", action="store_true", help="decide with the rates and pauses given, not with those measured"
+    )
+    options = parser.parse_args()
+    if options.command != "check" and options.nodes < 1:
+        parser.error("--nodes: expected at least one")
+    return options
+
+
+def main() -> int:
+    """Carry out one command."""
+    os.umask(0o077)
+    try:
+        asyncio.run(work(read_options()))
+    except (PilotError, BfreplayError, OSError) as error:
+        print(f"pilot.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
