@@ -10,18 +10,23 @@ import gzip
 import json
 import math
 import statistics
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from measure import SHARED, heading, table_head, table_row
 
 from bfreplay import replay_log
-from bfreplay.datasets import NodeEvents, NodeState
-from bfreplay.policies import NEVER_US, Decision, Policy, PolicyCapabilities, PolicyState, Round, Trigger
+from bfreplay.datasets import NodeEvents
+from bfreplay.policies import Policy
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet, Restart, Saves
+
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "real-slurm"))
+
+from predictions import AsTaken, n_decisions_met, presence_log
 
 DATA = SHARED / "data" / "real-slurm" / "trained"
 T_FWD_S = 60
@@ -52,9 +57,10 @@ class Trained(NamedTuple):
         return samples
 
     @property
-    def decisions(self) -> list[tuple[int, list[int]]]:
+    def decisions(self) -> list[tuple[int, dict[str, int]]]:
         """When each decision was carried out, in microseconds, and its counts."""
-        return [(round(entry["t"] * 1e6), entry["counts"]) for entry in self.log if entry["ev"] == "decision"]
+        taken = (entry for entry in self.log if entry["ev"] == "decision")
+        return [(round(entry["t"] * 1e6), dict(zip(self.curves, entry["counts"], strict=True))) for entry in taken]
 
     @property
     def pause_s(self) -> float:
@@ -96,29 +102,6 @@ MODELS = (
 )
 
 
-class AsTaken(Policy):
-    """Repeats the decisions of the run, at their times."""
-
-    name = "as taken"
-    wakes_on = Trigger.ROUND
-    capabilities = PolicyCapabilities(restarts_jobs=True)
-
-    def __init__(self, trained: Trained, *, survivors_wait: bool) -> None:
-        self._left = list(trained.decisions)
-        self._pause_s = trained.pause_s if survivors_wait else 0.0
-
-    def decide(self, state: PolicyState) -> Decision:
-        """Return the counts of the run where it decided now; a job that was hit, and keeps the rest, restarts."""
-        assert state.lost_nodes is not None
-        counts = state.current.copy()
-        is_hit = np.zeros(state.n_jobs, np.bool_)
-        if self._left and self._left[0][0] <= state.time_us:
-            counts = np.array(self._left.pop(0)[1])
-            is_hit = (state.lost_nodes > 0) & (counts == state.current)
-        until_us = self._left[0][0] if self._left else NEVER_US
-        return Decision(counts, round=Round(until_us), restart_s=np.where(is_hit, self._pause_s, 0.0))
-
-
 def load() -> Trained:
     """Read the run."""
     with gzip.open(DATA / "log.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -135,16 +118,7 @@ def events_of(trained: Trained, source: str) -> NodeEvents:
         rows = [(round(entry["t"] * 1e6), entry["node"], entry["ev"] == "join") for entry in entries]
     start_us, end_us = trained.window_us
     rows = sorted(row for row in rows if start_us < row[0] < end_us)
-    nodes = sorted({node for _, node, _ in rows})
-    return NodeEvents.from_arrays(
-        nodes,
-        [NodeState.BUSY] * len(nodes),
-        [time_us for time_us, _, _ in rows],
-        [nodes.index(node) for _, node, _ in rows],
-        [NodeState.IDLE if is_idle else NodeState.BUSY for _, _, is_idle in rows],
-        start_us,
-        end_us,
-    )
+    return presence_log(sorted({node for _, node, _ in rows}), rows, trained.window_us)
 
 
 def jobs_of(trained: Trained, model: Model) -> JobSet:
@@ -177,7 +151,8 @@ def predict(trained: Trained, source: str, model: Model) -> tuple[dict[str, floa
     """Return the samples of each job, and how many decisions of the run were met."""
     policy: Policy | str = f"bftrainer(price_s={trained.pause_s:.4f})" if model.price else "bftrainer"
     if model.as_taken:
-        policy = AsTaken(trained, survivors_wait=model.survivors_wait)
+        restart_s = trained.pause_s if model.survivors_wait else 0.0
+        policy = AsTaken(list(trained.curves), trained.decisions, restart_s)
     run = replay_log(
         events_of(trained, source),
         jobs_of(trained, model),
@@ -188,13 +163,9 @@ def predict(trained: Trained, source: str, model: Model) -> tuple[dict[str, floa
         efficiency=False,
         bound=False,
     )
-    decisions = run.table("decisions")
-    times_us, counts = np.asarray(decisions["time"].cast("int64")), decisions["counts"].to_pylist()
-    wait_us = round(model.settle_s * 1e6)
-    latest = [int(np.searchsorted(times_us, time_us + wait_us, side="right")) - 1 for time_us, _ in trained.decisions]
-    n_met = sum(counts[k] == taken for k, (_, taken) in zip(latest, trained.decisions, strict=True))
+    n_met = n_decisions_met(run, list(trained.curves), trained.decisions, round(model.settle_s * 1e6))
     samples = {row["job"]: row["done_samples"] for row in run.table("jobs").to_pylist()}
-    return samples, f"{n_met} of {len(latest)}"
+    return samples, f"{n_met} of {len(trained.decisions)}"
 
 
 def restarts_s(trained: Trained) -> Iterator[float]:

@@ -2,18 +2,21 @@
 
 python load.py ordinary --dir D --minutes 5 --log load.jsonl --export FOLDER
 python load.py oversubscribed --dir D --minutes 5 --log load.jsonl --export FOLDER
+python load.py sparse --dir D --minutes 10 --seed 1 --log load.jsonl --export FOLDER       also writes FOLDER/batch.csv
 """
 
 import argparse
+import csv
 import json
 import math
 import random
 import re
+import shutil
 import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from cluster import Cluster, ClusterError
 
@@ -44,6 +47,27 @@ OPERATIONS = (
 # columns as `bfreplay ingest slurm --how` asks for them; of these, the ones that this version's `sacct -e` lists
 COLUMNS = "JobIDRaw JobID Cluster Partition State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw NNodes"
 COLUMNS += " NodeList Reservation Restarts"
+BATCH_COLUMNS = ("number", "job", "n_nodes", "seconds", "submitted", "started")
+
+
+class SparseJob(NamedTuple):
+    """A batch job of a sparse load, submitted `at_s` after the beginning."""
+
+    number: int
+    at_s: float
+    n_nodes: int
+    seconds: float
+
+
+def sparse_jobs(seed: int, minutes: float) -> list[SparseJob]:
+    """Return one job of 1 to 5 nodes every 35 to 65 s, of 40 to 150 s, from the seed alone: two runs are a pair."""
+    draw = random.Random(seed)
+    jobs: list[SparseJob] = []
+    at_s = draw.uniform(5, 35)
+    while at_s < minutes * 60:
+        jobs.append(SparseJob(len(jobs) + 1, at_s, draw.randint(1, 5), round(draw.uniform(40, 150), 1)))
+        at_s += draw.uniform(35, 65)
+    return jobs
 
 
 class Load:
@@ -52,7 +76,9 @@ class Load:
     def __init__(self, cluster: Cluster, log: TextIO, seed: int) -> None:
         self.cluster = cluster
         self.log = log
+        self.seed = seed
         self.random = random.Random(seed)
+        self.batch: list[tuple] = []  # of a sparse load: number, job id, nodes, seconds, time of submission
         self.taken = {"power": cluster.settings["power_save"]}  # nodes of each operation
         self.changes: Counter[str] = Counter()
         self.busy: dict[str, bool] = {}
@@ -64,12 +90,15 @@ class Load:
         self.log.write(json.dumps(line) + "\n")
         self.log.flush()
 
-    def submit(self, n_nodes: int, seconds: float, *more: str) -> None:
-        """Submit a batch job that sleeps."""
+    def submit(self, n_nodes: int, seconds: float, *more: str, number: int = 0) -> None:
+        """Submit a batch job that sleeps; one with a number first writes when it really started."""
         began = time.time()
+        script = f"date +%s.%N >starts/$SLURM_JOB_ID; sleep {seconds:.1f}" if number else f"sleep {seconds:.1f}"
         place = ("-D", str(self.cluster.folder / "work"), "-o", "/dev/null", f"--uid={self.cluster.settings['user']}")
         size = (f"-N{n_nodes}", "-t", str(math.ceil(seconds / 60) + 1), *more)
-        job = self.cluster.ask("sbatch", "--parsable", "-p", "batch", *place, *size, "--wrap", f"sleep {seconds:.1f}")
+        job = self.cluster.ask("sbatch", "--parsable", "-p", "batch", *place, *size, "--wrap", script)
+        if number:
+            self.batch.append((number, job.strip(), n_nodes, seconds, began))
         self.note("submit", [], began=began, job=job.strip(), n_nodes=n_nodes, seconds=round(seconds, 1), more=more)
 
     def operate(self, action: str, wanted: int | str, command: str) -> None:
@@ -106,38 +135,61 @@ class Load:
                 self.cluster.ask("scontrol", "update", f"nodename={','.join(names)}", f"weight={weight}", check=False)
         self.weights = weights
 
-    def pause(self, *, ordinary: bool) -> float:
-        """Return the seconds to the next job."""
-        return self.random.triangular(5, 15, 6) if ordinary else self.random.uniform(2.5, 7.5)
+    def submit_due(self, kind: str, since_s: float) -> None:
+        """Submit the job whose time has come, if any."""
+        if kind == "sparse":
+            number = len(self.batch) + 1  # one that Slurm refused is tried again
+            for job in self.jobs[number - 1 : number]:
+                if since_s >= job.at_s:
+                    self.submit(job.n_nodes, job.seconds, number=number)
+        elif since_s >= self.next_s:
+            ordinary = kind == "ordinary"
+            self.next_s = since_s + (self.random.triangular(5, 15, 6) if ordinary else self.random.uniform(2.5, 7.5))
+            longer = self.random.random()
+            seconds = 10 * 6 ** (longer * longer) if ordinary else 10 + 50 * longer
+            self.submit(self.random.randint(1, 4), seconds)
 
-    def run(self, minutes: float, *, ordinary: bool) -> None:
-        """Submit jobs until the time is over, with the operations between them unless `ordinary`; then end all jobs.
+    def run(self, minutes: float, kind: str) -> None:
+        """Submit jobs until the time is over, then end all batch jobs; an oversubscribed load has operations, too.
 
-        Ordinary: one job of 1 to 4 nodes every 5 to 15 s, of 10 to 60 s, the shorter ones more often.
-        Else twice as many, no length more often than another: more than the nodes can do.
+        Ordinary: one job of 1 to 4 nodes every 5 to 15 s, of 10 to 60 s, the shorter ones more often. Oversubscribed:
+        twice as many, no length more often than another: more than the nodes can do. Sparse: see `sparse_jobs`.
         """
-        begin = next_job = time.time()
-        operations = [] if ordinary else list(OPERATIONS)
+        begin, self.next_s, self.jobs = time.time(), 0.0, sparse_jobs(self.seed, minutes)
+        operations = list(OPERATIONS) if kind == "oversubscribed" else []
+        starts = self.cluster.folder / "work" / "starts"
+        starts.mkdir(exist_ok=True)
+        shutil.chown(starts, self.cluster.settings["user"])
         self.note("begin", self.cluster.nodes())
         while time.time() < begin + minutes * 60:
             try:
-                self.watch(even=ordinary)
-                if time.time() >= next_job:
-                    next_job = time.time() + self.pause(ordinary=ordinary)
-                    longer = self.random.random()
-                    seconds = 10 * 6 ** (longer * longer) if ordinary else 10 + 50 * longer
-                    self.submit(self.random.randint(1, 4), seconds)
+                self.watch(even=kind == "ordinary")
+                self.submit_due(kind, time.time() - begin)
             except ClusterError as error:  # without a controller nobody can submit
                 self.note("refused", [], message=str(error))
             while operations and time.time() >= begin + operations[0][0] * minutes / 5:
                 self.operate(*operations.pop(0)[1:])
             time.sleep(0.3)
         self.note("end", self.cluster.nodes())
-        user = f"--user={self.cluster.settings['user']}"
-        for state in ("PENDING", "RUNNING"):
-            self.cluster.ask("scancel", user, f"--state={state}", check=False)
-        self.cluster.wait("all jobs have ended", lambda: not self.cluster.ask("squeue", "-h", user), 30)
+        self.cancel()
         time.sleep(3)  # accounting is sent once in a while
+
+    def cancel(self) -> None:
+        """End all jobs of the load: those of its partition, since workers of the same user may run in another."""
+        own = (f"--user={self.cluster.settings['user']}", "--partition=batch")
+        for state in ("PENDING", "RUNNING"):
+            self.cluster.ask("scancel", *own, f"--state={state}", check=False)
+        self.cluster.wait("all jobs have ended", lambda: not self.cluster.ask("squeue", "-h", *own), 30)
+
+    def write_batch(self, file: Path) -> None:
+        """Write when each job of a sparse load was submitted and really started; empty for one that never did."""
+        with file.open("w", newline="") as table:
+            rows = csv.writer(table, lineterminator="\n")
+            rows.writerow(BATCH_COLUMNS)
+            for number, job, n_nodes, seconds, submitted in self.batch:
+                start = self.cluster.folder / "work" / "starts" / job
+                started = start.read_text().strip() if start.exists() else ""
+                rows.writerow((number, job, n_nodes, seconds, f"{submitted:.6f}", started))
 
 
 def export(cluster: Cluster, folder: Path, since: float) -> None:
@@ -160,7 +212,7 @@ def export(cluster: Cluster, folder: Path, since: float) -> None:
 def main() -> int:
     """Run a load and report how often the nodes changed."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("load", choices=("ordinary", "oversubscribed"))
+    parser.add_argument("load", choices=("ordinary", "oversubscribed", "sparse"))
     parser.add_argument("--dir", type=Path, required=True, help="folder of the cluster")
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=1)
@@ -172,9 +224,11 @@ def main() -> int:
     try:
         with options.log.open("w") as log:
             load = Load(cluster, log, options.seed)
-            load.run(options.minutes, ordinary=options.load == "ordinary")
+            load.run(options.minutes, options.load)
         if options.export:
             export(cluster, options.export, begin)
+            if options.load == "sparse":
+                load.write_batch(options.export / "batch.csv")
     except (ClusterError, OSError) as error:
         print(f"load.py: {error}", file=sys.stderr)
         return 1
