@@ -82,6 +82,8 @@ def jobs_for(trainings: list[Training], file: Path | None) -> dict[str, ElasticJ
     jobs = {}
     for training in trainings:
         bounds = {"min_nodes": training.min_nodes, "max_nodes": training.max_nodes, "work_samples": math.inf}
+        # a trainer saves whenever it is told to stop, also by Slurm: only what fails goes back to a checkpoint
+        bounds |= {"work_saved_every_s": training.save_every_s, "saves": "on-resize"}
         job = known.get(training.name) or ElasticJob(
             training.name,
             submit_us=0,
@@ -136,7 +138,13 @@ async def run(coordinator: Coordinator, options: argparse.Namespace) -> None:
     """Train, as a session decides; leave the run of the session in the folder."""
     jobs = jobs_for(list(coordinator.trainings.values()), options.measured)
     nodes = sorted(set((await ask("sinfo", "-h", "-N", "-p", options.partition, "-o", "%N")).split()))
-    settings = {"t_fwd": options.t_fwd, "settle": options.settle, "max_parallel": len(jobs)}
+    settings = {
+        "t_fwd": options.t_fwd,
+        "settle": options.settle,
+        "max_parallel": len(jobs),
+        "notice": True,
+        "clear": 0.0,
+    }
     settings |= {"efficiency": False, "bound": False}
     # a rehearsal loads or compiles all that the first decision needs, before anybody waits for it
     with open_session(NodeEvents.to_come(nodes, 0), list(jobs.values()), options.policy, **settings) as session:
