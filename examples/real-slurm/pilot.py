@@ -132,7 +132,8 @@ async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None
         raise PilotError("stopped before all was measured")
     jobs = jobs_for(trainings, None)
     file = coordinator.folder / "jobs.csv"
-    write_jobs(JobSet([training.meter.applied_to(jobs[training.name]) for training in trainings]), file)
+    measured = [training.meter.applied_to(jobs[training.name]) for training in trainings]
+    write_jobs(JobSet(measured, submit_is_relative=True), file)
     print(f"measured: {file}")
 
 

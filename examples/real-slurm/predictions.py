@@ -165,12 +165,13 @@ class Repetition:
     def __init__(self, folder: Path, join_s: float = 0.0) -> None:
         self.folder, self.join_s = folder, join_s
         self.log = PilotLog(folder / "pilot" / "log.jsonl")
-        measured = {job.name: job for job in load_jobs(folder / "measured.toml")}
+        file = next(folder.glob("measured.*"), folder / "measured.csv")
+        measured = {job.name: job for job in load_jobs(file)}
         for name in self.log.jobs:
             if name not in measured:
                 expected = f"the jobs of the pilot: {', '.join(self.log.jobs)}"
                 problem = "a job of the pilot was not measured"
-                raise InputError(problem, file=folder / "measured.toml", value=name, expected=expected)
+                raise InputError(problem, file=file, value=name, expected=expected)
         self.jobs = JobSet([measured[name] for name in self.log.jobs], submit_is_relative=True)
 
     @cached_property
