@@ -1,6 +1,6 @@
 """Predicted against really trained: repetitions of a pilot on a real Slurm, and how far replays are from them.
 
-python fidelity.py run --dir CLUSTER --out REP --minutes 10 --seed 1 --training training.toml --measured measured.toml
+python fidelity.py run --dir CLUSTER --out REP --minutes 10 --seed 1 --training training.toml --measured jobs.csv
 python fidelity.py table REP... --join-s 0.4 --json fidelity.json --picture fidelity.png
 python fidelity.py delays --with REP... --without REP...
 """
@@ -72,8 +72,9 @@ def run(options: argparse.Namespace) -> int:
     if out.exists() and any(out.iterdir()):
         raise ClusterError(f"{out} is there, with files; give a new folder for each repetition")
     out.mkdir(parents=True, exist_ok=True)
-    for name in ("training", "measured"):
-        shutil.copyfile(getattr(options, name), out / f"{name}.toml")
+    measured = out / f"measured{options.measured.suffix}"
+    shutil.copyfile(options.training, out / "training.toml")
+    shutil.copyfile(options.measured, measured)
     facts = {"seed": options.seed, "minutes": options.minutes, "pilot": not options.no_pilot}
     (out / "repetition.json").write_text(json.dumps(facts) + "\n")
     places = (str(Path(bfreplay.__file__).parents[1]), sysconfig.get_path("purelib"))
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     with contextlib.ExitStack() as started, (out / "load.jsonl").open("w") as log:
         drive = load.Load(cluster, log, options.seed)
         if not options.no_pilot:
-            pilot = start_with_pilot(cluster, options, out, env, started)
+            pilot = start_with_pilot(cluster, options, measured, env, started)
         started.callback(drive.cancel)
         drive.run(options.minutes, "sparse")
         if not options.no_pilot:
@@ -100,10 +101,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def start_with_pilot(
-    cluster: Cluster, options: argparse.Namespace, out: Path, env: dict[str, str], started: contextlib.ExitStack
+    cluster: Cluster, options: argparse.Namespace, measured: Path, env: dict[str, str], started: contextlib.ExitStack
 ) -> subprocess.Popen[bytes]:
     """Start the follower, then the pilot as the cluster's ordinary user; return the pilot after its time alone."""
-    user = cluster.settings["user"]
+    user, out = cluster.settings["user"], measured.parent
     as_user = ("runuser", "-u", user, "--", options.python)
     cluster.env["PYTHONPATH"] = env["PYTHONPATH"]
     cluster.ask(*as_user, "-c", "import bfreplay", limit_s=60)  # fails here, by name, where the user may not read it
@@ -111,7 +112,7 @@ def start_with_pilot(
     (out / "pilot").mkdir()
     shutil.chown(out / "pilot", user)
     words = (sys.executable, "-m", "bfreplay", "follow", "slurm", "--lends", f"partition={PARTITION}", "--poll", "1s")
-    followed = ("--jobs", out / "measured.toml", "--out", out / "followed", "--quiet")
+    followed = ("--jobs", measured, "--out", out / "followed", "--quiet")
     follower = spawn((*words, *followed), env, out / "followed.err")
     started.callback(end, follower)
     wait_for_line(out / "followed" / "log.csv", cluster.nodes()[-1], follower, out / "followed.err")
@@ -119,9 +120,9 @@ def start_with_pilot(
         cluster.ask, "scancel", f"--user={user}", f"--partition={PARTITION}", check=False
     )  # workers of a pilot that was killed
     more_s = 2 * PILOT_ALONE_S + 5
-    files = ("--training", options.training.resolve(), "--measured", out / "measured.toml", "--out", out / "pilot")
+    files = ("--training", options.training.resolve(), "--measured", measured, "--out", out / "pilot")
     pilot_words = ("--partition", PARTITION, "--nodes", len(cluster.nodes()), "--t-fwd", 60, "--settle", 0.3)
-    minutes = ("--minutes", options.minutes + more_s / 60)
+    minutes = ("--minutes", options.minutes + more_s / 60, *(["--no-learning"] if options.no_learning else []))
     here = Path(__file__).resolve().with_name("pilot.py")
     pilot = spawn((*as_user, here, "run", *files, *pilot_words, *minutes), env, out / "pilot.err")
     started.callback(end, pilot)
@@ -148,7 +149,7 @@ def measure(repetition: Repetition, recommended: tuple[str, str]) -> dict[str, A
     if recommended not in predicted:
         shown = ", ".join("/".join(key) for key in predicted)
         raise ClusterError(f"--recommended {'/'.join(recommended)}: expected one of {shown} (min-age needs --join-s)")
-    back = log.went_back(repetition.jobs)
+    back = log.went_back(repetition.jobs, repetition.save_every_s)
     return {
         "folder": str(repetition.folder),
         "trained": log.trained,
@@ -322,6 +323,7 @@ def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     one.add_argument("--measured", type=Path, required=True, help="the same jobs as pilot.py measure wrote them")
     one.add_argument("--python", default=sys.executable, help="Python of the pilot, which the cluster's user may run")
     one.add_argument("--no-pilot", action="store_true", help="the load alone, the other half of a pair")
+    one.add_argument("--no-learning", action="store_true", help="the pilot decides with what was measured before")
     many = commands.add_parser("table", help="predicted / trained, for each way of feeding and charging")
     many.add_argument("repetitions", type=Path, nargs="+", metavar="REP")
     many.add_argument("--join-s", type=float, default=0.0, help="measured time from a node's idling to its joining")
