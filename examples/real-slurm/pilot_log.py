@@ -177,7 +177,7 @@ class PilotLog:
         return [decision for decision in taken if decision.carried_out_us < self.window_us[1]]
 
     def told_before_the_end(self) -> tuple[int, int]:
-        """Return how many workers that are gone had been told so before, and how many are gone; not those at the end."""
+        """Return how many workers had been told before they were gone, and how many were gone before the closing."""
         told: dict[str, float] = {}
         n_told = n_gone = 0
         for entry in self.of("join", "leaving", "gone", "closing"):
