@@ -375,6 +375,7 @@ class Coordinator:
 
     async def close(self) -> None:
         """Let all trainings save and stop, and all workers leave."""
+        self.note("closing")
         for training in self.trainings.values():
             training.is_done = True
             if training.ranks and not training.is_stopping:

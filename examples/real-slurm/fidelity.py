@@ -72,8 +72,8 @@ def run(options: argparse.Namespace) -> int:
     if out.exists() and any(out.iterdir()):
         raise ClusterError(f"{out} is there, with files; give a new folder for each repetition")
     out.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(options.training, out / "training.toml")
     measured = out / f"measured{options.measured.suffix}"
+    shutil.copyfile(options.training, out / "training.toml")
     shutil.copyfile(options.measured, measured)
     facts = {"seed": options.seed, "minutes": options.minutes, "pilot": not options.no_pilot}
     (out / "repetition.json").write_text(json.dumps(facts) + "\n")
@@ -104,8 +104,7 @@ def start_with_pilot(
     cluster: Cluster, options: argparse.Namespace, measured: Path, env: dict[str, str], started: contextlib.ExitStack
 ) -> subprocess.Popen[bytes]:
     """Start the follower, then the pilot as the cluster's ordinary user; return the pilot after its time alone."""
-    out = measured.parent
-    user = cluster.settings["user"]
+    user, out = cluster.settings["user"], measured.parent
     as_user = ("runuser", "-u", user, "--", options.python)
     cluster.env["PYTHONPATH"] = env["PYTHONPATH"]
     cluster.ask(*as_user, "-c", "import bfreplay", limit_s=60)  # fails here, by name, where the user may not read it
@@ -123,7 +122,7 @@ def start_with_pilot(
     more_s = 2 * PILOT_ALONE_S + 5
     files = ("--training", options.training.resolve(), "--measured", measured, "--out", out / "pilot")
     pilot_words = ("--partition", PARTITION, "--nodes", len(cluster.nodes()), "--t-fwd", 60, "--settle", 0.3)
-    minutes = ("--minutes", options.minutes + more_s / 60)
+    minutes = ("--minutes", options.minutes + more_s / 60, *(["--no-learning"] if options.no_learning else []))
     here = Path(__file__).resolve().with_name("pilot.py")
     pilot = spawn((*as_user, here, "run", *files, *pilot_words, *minutes), env, out / "pilot.err")
     started.callback(end, pilot)
@@ -150,7 +149,7 @@ def measure(repetition: Repetition, recommended: tuple[str, str]) -> dict[str, A
     if recommended not in predicted:
         shown = ", ".join("/".join(key) for key in predicted)
         raise ClusterError(f"--recommended {'/'.join(recommended)}: expected one of {shown} (min-age needs --join-s)")
-    back = log.went_back(repetition.jobs)
+    back = log.went_back(repetition.jobs, repetition.save_every_s)
     return {
         "folder": str(repetition.folder),
         "trained": log.trained,
@@ -245,7 +244,7 @@ def draw_progress(repetition: Repetition, recommended: tuple[str, str], file: Pa
     predicted = [repetition.predict(*recommended, until_us=int(time_us)).samples for time_us in times_us]
     reports = {job: [(0.0, 0.0)] for job in log.jobs}
     for entry in log.of("samples"):
-        reports[entry["job"]].append((entry["at"] - start_us / 1e6, entry["samples"]))
+        reports[entry["job"]].append((entry.get("at", entry["t"]) - start_us / 1e6, entry["samples"]))
     trained = {job: np.interp((times_us - start_us) / 1e6, *zip(*reports[job], strict=True)) for job in log.jobs}
     figure = Figure(figsize=(3.2 * (1 + len(log.jobs)), 3), layout="constrained")
     for axes, job in zip(figure.subplots(1, 1 + len(log.jobs)), ("", *log.jobs), strict=True):
@@ -324,6 +323,7 @@ def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     one.add_argument("--measured", type=Path, required=True, help="the same jobs as pilot.py measure wrote them")
     one.add_argument("--python", default=sys.executable, help="Python of the pilot, which the cluster's user may run")
     one.add_argument("--no-pilot", action="store_true", help="the load alone, the other half of a pair")
+    one.add_argument("--no-learning", action="store_true", help="the pilot decides with what was measured before")
     many = commands.add_parser("table", help="predicted / trained, for each way of feeding and charging")
     many.add_argument("repetitions", type=Path, nargs="+", metavar="REP")
     many.add_argument("--join-s", type=float, default=0.0, help="measured time from a node's idling to its joining")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -23,7 +23,8 @@ FIELDS: dict[str, dict[str, Any]] = {
     "decision": {"time_us": int, "counts": dict, "nodes": dict},
     "start": {"job": str, "run": int, "nodes": list},
     "stop": {"job": str, "run": int},
-    "samples": {"job": str, "run": int, "samples": NUMBER, "at": NUMBER},
+    "samples": {"job": str, "run": int, "samples": NUMBER},
+    "closing": {},
     "end": {"samples": dict},
 }
 """What the analysis needs of each kind of line; other lines may be there and are not read."""
@@ -49,7 +50,7 @@ class Run:
     start_s
         When the pilot started its ranks.
     since_s
-        Since when the job made nothing: its last progress before, or its start where it had no nodes.
+        Since when the job made nothing: its last progress before, or the decision that gave it nodes where it had none.
     highest, resumed
         Samples before: the highest that were reported, and those of the last checkpoint.
     reports
@@ -143,8 +144,8 @@ class PilotLog:
 
     @property
     def window_us(self) -> tuple[int, int]:
-        """Begin and end."""
-        return round(self.begin["t"] * 1e6), round(self.end["t"] * 1e6)
+        """Begin, and the time at which the pilot let its jobs stop for good."""
+        return round(self.begin["t"] * 1e6), round(next(self.of("closing", "end"))["t"] * 1e6)
 
     @property
     def trained(self) -> dict[str, float]:
@@ -169,16 +170,19 @@ class PilotLog:
 
     def decisions(self) -> list[Taken]:
         """Return the decisions."""
-        return [
+        taken = (
             Taken(entry["time_us"], round(entry["t"] * 1e6), entry["counts"], entry["nodes"])
             for entry in self.of("decision")
-        ]
+        )
+        return [decision for decision in taken if decision.carried_out_us < self.window_us[1]]
 
     def told_before_the_end(self) -> tuple[int, int]:
-        """Return how many workers that are gone had been told so before, and how many are gone."""
+        """Return how many workers had been told before they were gone, and how many were gone before the closing."""
         told: dict[str, float] = {}
         n_told = n_gone = 0
-        for entry in self.of("join", "leaving", "gone"):
+        for entry in self.of("join", "leaving", "gone", "closing"):
+            if entry["ev"] == "closing":
+                break
             node = entry["node"]
             if entry["ev"] == "leaving":
                 told[node] = entry["t"]
@@ -194,6 +198,7 @@ class PilotLog:
         runs: list[Run] = []
         latest: dict[str, Run] = {}
         held: dict[str, set[str]] = {job: set() for job in self.jobs}
+        given_s = dict.fromkeys(self.jobs, 0.0)  # latest decision that gave it nodes when it had none
         stopped_s = dict.fromkeys(self.jobs, 0.0)  # last progress; stop of a run that made none
         samples = self.begin.get("samples", {})
         highest = {job: samples.get(job, 0) for job in self.jobs}
@@ -205,12 +210,13 @@ class PilotLog:
                 for name, nodes in held.items():
                     nodes.discard(entry.get("node", ""))
                     if kind == "decision":
+                        given_s[name] = given_s[name] if nodes else entry["t"]
                         held[name] = set(entry["nodes"].get(name, ()))
                     had_none[name] |= not held[name]
             elif kind == "start":
                 before, n_nodes = latest.get(job), len(entry["nodes"])
                 word = "start" if had_none[job] or not before else "up" if n_nodes > before.n_nodes else "down"
-                since_s = entry["t"] if word == "start" else stopped_s[job]
+                since_s = given_s[job] or entry["t"] if word == "start" else stopped_s[job]
                 latest[job] = Run(job, entry["run"], n_nodes, word, entry["t"], since_s, highest[job], saved[job])
                 runs.append(latest[job])
                 had_none[job] = False
@@ -221,14 +227,14 @@ class PilotLog:
                 saved[job] = entry["samples"] if entry.get("saved") else saved[job]
                 run = next((run for run in runs if (run.job, run.number) == (job, entry["run"])), None)
                 if run and entry["samples"] > (run.reports[-1][1] if run.reports else run.resumed):
-                    run.reports.append((entry["at"], entry["samples"]))
-                    stopped_s[job] = entry["at"]
+                    stopped_s[job] = entry.get("at", entry["t"])  # the trainer's time
+                    run.reports.append((stopped_s[job], entry["samples"]))
         return [run for run in runs if run.reports]
 
-    def went_back(self, jobs: JobSet) -> list[Back]:
+    def went_back(self, jobs: JobSet, save_every_s: Mapping[str, float]) -> list[Back]:
         """Return the starts at which progress went back.
 
-        Allowed is what the nodes before make in a checkpoint interval, and a step.
+        Allowed is what the nodes before make in the checkpoint interval of the job, and a step.
         """
         found = []
         before: dict[str, Run] = {}
@@ -237,7 +243,7 @@ class PilotLog:
             if run.job in before and lost > 0:
                 job, last = job_of(jobs, run.job), before[run.job]
                 step = reduce(math.gcd, (round(samples) for _, samples in (*last.reports, *run.reports)))
-                allowed = rate_of(job, last.n_nodes) * job.work_saved_every_s + step
+                allowed = rate_of(job, last.n_nodes) * save_every_s[run.job] + step
                 found.append(Back(run.job, run.number, lost, allowed))
             before[run.job] = run
         return found

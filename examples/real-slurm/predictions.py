@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -165,13 +166,15 @@ class Repetition:
     def __init__(self, folder: Path, join_s: float = 0.0) -> None:
         self.folder, self.join_s = folder, join_s
         self.log = PilotLog(folder / "pilot" / "log.jsonl")
-        file = next(folder.glob("measured.*"), folder / "measured.csv")
+        file = next(iter(sorted(folder.glob("measured.*"))), folder / "measured.csv")
         measured = {job.name: job for job in load_jobs(file)}
         for name in self.log.jobs:
             if name not in measured:
                 expected = f"the jobs of the pilot: {', '.join(self.log.jobs)}"
                 problem = "a job of the pilot was not measured"
                 raise InputError(problem, file=file, value=name, expected=expected)
+        trainings = tomllib.loads((folder / "training.toml").read_text())["jobs"]
+        self.save_every_s = {name: float(trainings[name].get("save_every_s", 0)) for name in self.log.jobs}
         self.jobs = JobSet([measured[name] for name in self.log.jobs], submit_is_relative=True)
 
     @cached_property

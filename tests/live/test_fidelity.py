@@ -99,11 +99,12 @@ def ideal_log():
 def repetition(tmp_path):
     """Return a function that makes the folder of a repetition with these lines of the pilot's log."""
 
-    def make(lines, name="rep", measured=MEASURED):
+    def make(lines, name="rep", every_s=10):
         folder = tmp_path / name
         for part in ("pilot", "accounting", "followed"):
             (folder / part).mkdir(parents=True)
-        (folder / "measured.toml").write_text(measured)
+        (folder / "measured.toml").write_text(MEASURED)
+        (folder / "training.toml").write_text(f"[jobs]\nA.save_every_s = {every_s}\nB.save_every_s = 10\n")
         (folder / "repetition.json").write_text('{"seed": 1}')
         (folder / "pilot" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         return folder
@@ -162,6 +163,18 @@ def test_followed_and_accounted_nodes_give_the_same_where_they_say_the_same(repe
         assert made.predict(feeding, "settle").samples == pytest.approx({"A": 1838, "B": 835}, abs=0.01)
         # a worker joins half a second after its node became idle: both jobs start so much later
         assert made.predict(feeding, "min-age").samples == pytest.approx({"A": 1768, "B": 810}, abs=0.01)
+
+
+def test_the_window_ends_when_the_pilot_lets_its_jobs_stop_and_its_workers_leave(repetition):
+    lines = ideal_log()
+    leave = [{"t": T0 + 20.1, "ev": "gone", "node": node, "told": False} for node in ("n1", "n3")]
+    late = decision(20.2, {"A": 0, "B": 0}, {"A": [], "B": []})
+    lines[-1:] = [{"t": T0 + 20, "ev": "closing"}, *leave, late, lines[-1] | {"t": T0 + 25}]
+    made = predictions.Repetition(repetition(lines))
+    assert made.log.window_us == (T0 * 1_000_000, (T0 + 20) * 1_000_000)
+    assert made.log.told_before_the_end() == (1, 1)
+    assert made.predict("decisions", "pause").samples == pytest.approx({"A": 1838, "B": 835}, abs=0.01)
+    assert (made.decisions_met(), len(made.log.decisions())) == (2, 2)
 
 
 def test_all_parts_are_zero_where_the_run_went_as_the_model_says(repetition):
@@ -223,18 +236,16 @@ def test_work_lost_at_a_failure_is_a_part(repetition):
 def test_checks_pass_on_a_good_log_and_fail_on_one_that_violates_them(repetition):
     good = predictions.Repetition(repetition(ideal_log(), "good"))
     assert good.log.told_before_the_end() == (1, 1)
-    assert good.log.went_back(good.jobs) == []
+    assert good.log.went_back(good.jobs, good.save_every_s) == []
     assert good.decisions_met() == 2
 
     killed = predictions.Repetition(repetition(killed_log(700), "killed"))
     assert killed.log.told_before_the_end() == (0, 1)
-    (back,) = killed.log.went_back(killed.jobs)
+    (back,) = killed.log.went_back(killed.jobs, killed.save_every_s)
     assert (back.job, back.number, back.samples) == ("A", 2, 938 - 750)
     assert back.samples <= back.allowed < 10 * 140 + 70
-    often = predictions.Repetition(
-        repetition(killed_log(700), "often", MEASURED.replace("every_s = 10", "every_s = 1"))
-    )
-    (back,) = often.log.went_back(often.jobs)
+    often = predictions.Repetition(repetition(killed_log(700), "often", every_s=1))
+    (back,) = often.log.went_back(often.jobs, often.save_every_s)
     assert back.samples > back.allowed
 
     told_too_late = ideal_log()
