@@ -239,7 +239,7 @@ class JobFlow:
         self._active.reach_batch_size(job_row, job, samples)
         self.totals.credited_samples += credit
         self.totals.samples += credit
-        self.totals.largest_credit_samples = max(self.totals.largest_credit_samples, abs(credit))
+        self.totals.largest_credit_samples = max(self.totals.largest_credit_samples or 0.0, abs(credit))
         self._set_rate(job_row, now_us)
         return True
 
