@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -256,14 +255,11 @@ class JobFlow:
         if ending == _FINISHED:
             record["work"] = record["progress"]
             record["preempt_debt"] = record["rescale_debt"] = 0.0
-            job = self._feed.jobs[job_index]
-            self._feed.jobs[job_index] = replace(job, work_samples=float(record["work"]) or job.work_samples)
         self._leave(job_row, ending, now_us)
         return _COMPLETION
 
     def update_job(self, job_index: int, job: ElasticJob, now_us: int) -> None:
-        """Let a job have other curves or costs from now on; a change of its rate costs nothing."""
-        self._feed.jobs[job_index] = job
+        """Let a job have other curves or costs from now on, if it is active; a change of its rate costs nothing."""
         if (job_row := self._active.row_of(job_index)) >= 0:
             self._active.update(job_row, job)
             if self._active.is_placed:
