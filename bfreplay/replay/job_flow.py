@@ -267,13 +267,11 @@ class JobFlow:
             self._set_rate(job_row, now_us)
 
     def _set_rate(self, job_row: int, now_us: int) -> None:
-        """Write the rate of a job on its nodes, 0 while it waits for the next decision; predict all finishes anew."""
+        """Write the rate of a job on its nodes, by which it waits or goes on; predict all finishes anew."""
         record = self._active.records[job_row]
-        count, debts = int(record["count"]), record["preempt_debt"] + record["rescale_debt"]
+        count = int(record["count"])
         record["pace"] = self._active.throughput[job_row, count] if count >= record["min_nodes"] else 0.0
-        is_done = record["progress"] >= record["work"] and debts == 0.0
-        waits = record["progress"] >= record["halt"] and record["halt"] < record["target"]
-        record["rate"] = 0.0 if is_done or waits else record["pace"]
+        record["rate"] = record["pace"]
         self.next_finish_us = int(predict_finish(self._active.records, self._active.n, now_us))
 
     def admit(self, now_us: int) -> int:

@@ -82,7 +82,7 @@ class LiveReports:
             changes["throughput"] = curve if is_table else TabulatedCurve(range(most + 1), curve.table(most).tolist())
         jobs = [*self._engine.feed.jobs]
         jobs[number] = replace(known, **changes)
-        self._engine.policy.check_jobs(jobs, len(self._engine.events.nodes))
+        self._engine.policy.check_jobs(jobs, max(self._engine.events.node_types.counts.values()))
         self._wait(_Report(self.time_us(at), number, changes=changes))
 
     def time_us(self, at: Any) -> int:
@@ -121,11 +121,11 @@ class LiveReports:
     def advance(self, events: EventBatch, until_us: int) -> None:
         """Advance the engine, with each report after all instants up to its time and before any later one."""
         engine = self._engine
-        while self._waiting and (time_us := self._waiting[0].time_us) < min(until_us, engine.end_us + 1):
+        while self._waiting and (time_us := self._waiting[0].time_us) < until_us:
             engine.advance(events, time_us + 1)
             events = events.take(slice(0, 0))
             report = self._waiting.pop(0)
-            if report.job in engine.feed.gone or engine.is_over:
+            if report.job in engine.feed.gone:
                 self._n_unused += 1
             else:
                 engine.correct(time_us, partial(self._apply, report))

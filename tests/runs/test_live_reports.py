@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bfreplay
 from bfreplay import InputError, NodeEvents, TabulatedCurve, open_session
-from bfreplay.policies import BFTrainerPolicy
+from bfreplay.policies import BFTrainerPolicy, Round, Trigger
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.runs import ReplaySession
+from bfreplay.runs.rerun import ComparedDecisions
 from bfreplay.runs.run_settings import RunSettings
-from bfreplay.workload import Ending
+from bfreplay.workload import Adaptation, Ending
 from tests.examples import examples
 from tests.replay.tiny import SECOND, job, log
 from tests.runs.test_resume import same
@@ -140,8 +142,10 @@ def test_a_job_with_an_end_is_predicted_anew_and_more_than_its_work_is_its_work(
     with live(alone(work=120.0)) as session:
         session.advance([at(2, "n0", "idle")], 13 * SECOND)
         session.report("a", samples + 20, at=12 * SECOND) if samples else session.report("a", 0, at=12 * SECOND)
-        row = row_of(run_of(session), "a")
+        run = run_of(session)
+    row = row_of(run, "a")
     assert (row["finished"] and row["finished"].timestamp()) == finished_s
+    assert run.summary.ledger.trimmed_samples == pytest.approx(0)
     assert row["done_samples"] == done + 20 * bool(samples)
 
 
@@ -172,6 +176,53 @@ def test_a_job_that_was_done_with_its_round_or_its_debt_goes_on_when_less_was_me
         session.report("a", 120, at=8 * SECOND)
         row = row_of(run_of(session), "a")
     assert (row["finished"].timestamp(), row["done_samples"], row["rescale_cost_samples"]) == (9, 120, 40)
+
+
+def test_a_job_that_has_ended_owes_nothing_any_more():
+    with live(alone(scale_up_cost_s=4.0)) as session:
+        session.advance([at(2, "n0", "idle"), at(7, "n1", "idle")], 13 * SECOND)  # owes 40 samples from 7 s on
+        session.report("a", 45, at=8 * SECOND, ended="finished")
+        row = row_of(run_of(session), "a")
+    assert (row["finished"].timestamp(), row["done_samples"], row["rescale_cost_samples"]) == (8, 45, 20)
+
+
+@pytest.mark.parametrize(("samples", "done"), [(150, 150 + 5 * 20), (90, 90 + 10 + 4 * 20), (10, 10 + 5 * 10)])
+def test_the_batch_size_of_a_job_is_that_of_its_measured_progress(samples, done):
+    curves = {32: job("a").throughput, 64: TabulatedCurve([0, 1, 2, 3, 4], [0.0, 20.0, 40.0, 60.0, 80.0])}
+    with live(alone(adaptation=Adaptation("accordion", 50, curves, ((0.0, 32), (100.0, 64))))) as session:
+        session.advance([at(2, "n0", "idle")], 20 * SECOND)  # the larger one from 12 s on
+        session.report("a", samples, at=17 * SECOND)
+        assert row_of(run_of(session), "a")["done_samples"] == pytest.approx(done)
+
+
+class SixSecondsOfTen(bfreplay.Policy):
+    """Gives the job all nodes, and lets it process 60 samples in each round of 10 s."""
+
+    name = "six of ten"
+    wakes_on = Trigger.POOL | Trigger.ROUND
+
+    def decide(self, state):
+        until = Round(until_us=state.time_us + 10 * SECOND, samples=np.full(state.n_jobs, 60.0))
+        return bfreplay.Decision(np.array([state.n_idle]), round=until)
+
+
+@pytest.mark.parametrize(("report_s", "samples"), [(9, 45), (9, 70), (5, 10)])
+def test_what_a_job_may_process_in_a_round_stays(report_s, samples):
+    with live(alone(), policy=SixSecondsOfTen()) as session:
+        session.advance([at(2, "n0", "idle")], 6 * SECOND)
+        session.report("a", samples, at=report_s * SECOND)
+        assert row_of(run_of(session, 12), "a")["done_samples"] == samples + (30 if report_s == 5 else 0)
+
+
+def test_a_job_has_its_curve_on_its_type_of_node_after_an_update():
+    by_type = {"big": job("a").throughput, "small": HALF}
+    events = NodeEvents.to_come(["n0", "n1"], 0, node_types=["big", "small"])
+    with open_session(events, alone(throughput_by_type=by_type), hold_back=5, **QUICK) as session:
+        session.advance([at(2, "n1", "idle")], 20 * SECOND)
+        session.update_job("a", scale_up_cost_s=7)
+        with pytest.raises(InputError, match="curves by node type"):
+            session.update_job("a", throughput=HALF)
+        assert row_of(run_of(session), "a")["done_samples"] == 100
 
 
 def test_a_measured_curve_changes_the_rate_at_once_and_asks_nobody():
@@ -316,6 +367,37 @@ def test_a_report_of_a_job_that_is_not_active_is_not_used_and_the_run_says_so():
         assert run_of(session).record.inputs.jobs.corrected == "1 report of a job that was not active, unused"
 
 
+def test_a_report_of_a_job_that_has_left_meanwhile_is_not_used():
+    with live([job("a", work=120.0), *ENDLESS[1:]]) as session:
+        session.report("a", 100, at=16 * SECOND)
+        session.report("b", 5, at=18 * SECOND, ended="failed")
+        with pytest.raises(InputError, match="'b' has left"):
+            session.report("b", 5, at=19 * SECOND)
+        session.advance([at(2, "n0", "idle")], 20 * SECOND)
+        run = run_of(session)
+    assert row_of(run, "a")["done_samples"] == 120
+    corrected = "1 end of a job, 1 report of a job that was not active, unused"
+    assert run.record.inputs.jobs.corrected == corrected
+
+
+def test_the_policy_checks_what_is_submitted_or_updated(monkeypatch):
+    def refuse(jobs, most_nodes):
+        raise InputError(f"the policy refuses {len(jobs)} jobs on {most_nodes} nodes")
+
+    with live(alone()) as session:
+        monkeypatch.setattr(session.policy, "check_jobs", refuse)
+        with pytest.raises(InputError, match="refuses 2 jobs on 2 nodes"):
+            session.submit([job("c")])
+        with pytest.raises(InputError, match="refuses 1 jobs on 2 nodes"):
+            session.update_job("a", start_cost_s=3)
+
+
+def test_a_run_about_some_jobs_takes_one_more():
+    with live(settings=ReplaySettings(measured=(0, 2))) as session:
+        session.submit([job("c")])
+        assert [row["job"] for row in run_of(session).table("jobs").to_pylist()] == ["a", "b", "c"]
+
+
 def test_absurd_reports_that_are_taken_back_leave_a_ledger_that_closes():
     with live(alone()) as session:
         session.advance([at(2, "n0", "idle")], 12 * SECOND)
@@ -333,6 +415,8 @@ def test_a_rerun_that_differs_says_that_the_run_was_corrected(tmp_path):
         session.finish(30 * SECOND)
     run = bfreplay.RunResult.load(tmp_path / "run")
     assert run.record.inputs.jobs.corrected == "1 report of progress"
+    difference = str(ComparedDecisions(run, 1).difference("1", "2"))
+    assert "corrected by what was measured as it ran (1 report of progress): no replay has that" in difference
 
 
 # -- whatever is reported, and wherever it is cut ---------------------------------------------------------
