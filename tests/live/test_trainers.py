@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -138,6 +139,20 @@ def test_the_model_goes_on_where_it_was_saved(tmp_path):
 
 
 @pytest.mark.slow
+def test_two_ranks_learn_what_one_with_the_whole_batch_learns(tmp_path):
+    models = []
+    for size in (1, 2):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        line = ("numpy_trainer.py", "--rate", "1e6", "--batch", str(32 // size), "--work", "640")
+        with Run(folder, *line, size=size) as run:
+            assert run.codes() == [0] * size
+        values = (folder / "checkpoint").read_bytes()[21:-4]  # behind the header
+        models.append(struct.unpack(f"{len(values) // 4}f", values))
+    assert models[0] == pytest.approx(models[1], abs=1e-5)
+
+
+@pytest.mark.slow
 def test_samples_are_those_of_the_schedule(tmp_path):
     # 2 * 100 / (1 + 0.25 + 0.125 * 2) = 133.3 samples/s, 8 a rank: a step of 0.12 s
     curve = ("numpy_trainer.py", "--rate", "100", "--batch", "8", "--serial", "0.25", "--kappa", "0.125")
@@ -160,13 +175,14 @@ def test_work_that_is_done_ends_all_ranks(tmp_path):
 
 def test_a_killed_rank_ends_the_others_and_the_next_run_begins_at_the_last_checkpoint(tmp_path):
     with Run(tmp_path, size=3, save_every_s=0.7) as run:
-        saved = run.read(lambda report: report.get("saved"))["samples"]
+        first, saved = (run.read(lambda report: report.get("saved"))["samples"] for _ in range(2))
+        assert saved - first <= 3 * STEP * (0.7 / 0.02 + 2)
         run.trained(saved + 1)
         run.ranks[2].kill()
         assert run.codes() == [3, 3, -signal.SIGKILL]
         assert "rank 2 is lost" in run.errors()
     saved = max(report["samples"] for report in run.reports if report.get("saved"))
-    assert run.reports[-1]["samples"] - saved <= 3 * STEP * (0.7 / 0.02 + 1)
+    assert run.reports[-1]["samples"] - saved <= 3 * STEP * (0.7 / 0.02 + 2)
     with Run(tmp_path, run=2) as again:
         assert again.trained(1)["samples"] == saved + STEP
 
