@@ -120,9 +120,9 @@ class Coordinator:
         self._latest_us = max(round(self.now() * 1e6), self._latest_us + 1)
         return self._latest_us
 
-    def note(self, event: str, at: float | None = None, **more: object) -> None:
-        """Write a line of the log."""
-        line = {"t": round(self.now() if at is None else at, 6), "ev": event, **more}
+    def note(self, event: str, t: float | None = None, **more: object) -> None:
+        """Write a line of the log; `t` is its time, now unless given."""
+        line = {"t": round(self.now() if t is None else t, 6), "ev": event, **more}
         self.log.write(json.dumps(line) + "\n")
         self.log.flush()
 
@@ -248,7 +248,7 @@ class Coordinator:
             training.saved = samples
         if not training.is_stopping:
             training.meter.report(at, samples)
-        self.note("samples", job=training.name, run=training.run, **report)
+        self.note("samples", **{**report, "job": training.name, "run": training.run, "at": at})
         if report.get("done") and not training.is_done:
             training.is_done = True
             self.decider.report(self.next_us(), training.name, samples, "finished")

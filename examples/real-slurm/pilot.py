@@ -43,9 +43,11 @@ def read_trainings(file: Path) -> list[Training]:
                 for word in table["trainer"]
             ]
             counts = int(table["min_nodes"]), int(table["max_nodes"])
-            if not re.fullmatch(r"[\w.-]{1,64}", name) or not 1 <= counts[0] <= counts[1] or not words:
-                raise ValueError(f"job {name!r}: expected a plain name, a command, and 1 <= min_nodes <= max_nodes")
-            trainings.append(Training(name, words, *counts, float(table.get("save_every_s", 0))))
+            save_every_s = float(table["save_every_s"])
+            is_sound = 1 <= counts[0] <= counts[1] and 0 < save_every_s < math.inf and words
+            if not re.fullmatch(r"[\w.-]{1,64}", name) or not is_sound:
+                raise ValueError(f"job {name!r}: expected a plain name, a command, 1 <= min_nodes <= max_nodes, a time")
+            trainings.append(Training(name, words, *counts, save_every_s))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PilotError(
             f"{file}: {error!r}; expected tables [jobs.NAME] with trainer = [words], min_nodes, max_nodes, save_every_s"
@@ -130,7 +132,8 @@ async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None
         raise PilotError("stopped before all was measured")
     jobs = jobs_for(trainings, None)
     file = coordinator.folder / "jobs.csv"
-    write_jobs(JobSet([training.meter.applied_to(jobs[training.name]) for training in trainings]), file)
+    measured = [training.meter.applied_to(jobs[training.name]) for training in trainings]
+    write_jobs(JobSet(measured, submit_is_relative=True), file)
     print(f"measured: {file}")
 
 

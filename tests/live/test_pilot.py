@@ -75,7 +75,7 @@ def test_times_of_slurm_are_read(pilot):
 
 def test_each_number_of_nodes_is_measured_from_others_and_from_none(pilot):
     training = module("coordinator").Training
-    trainings = [training("A", ["a"], 1, 8, 0.0), training("B", ["b"], 2, 5, 0.0)]
+    trainings = [training("A", ["a"], 1, 8, 20.0), training("B", ["b"], 2, 5, 20.0)]
     phases = module("deciders").phases_of(trainings, 9)
     assert all(sum(phase.values()) <= 9 for phase in phases)
     starts = {
@@ -106,19 +106,31 @@ def test_a_pause_is_the_time_without_progress(pilot):
     meter.report(323.0, 3_260.0)
     assert meter.end()
     assert meter.starts == {2: [2.0]}
-    assumed = pilot.jobs_for([module("coordinator").Training("A", ["a"], 1, 8, 0.0)], None)["A"]
+    assumed = pilot.jobs_for([module("coordinator").Training("A", ["a"], 1, 8, 20.0)], None)["A"]
     job = meter.applied_to(assumed)
     # on 3 nodes in between, in proportion to the nodes: 30 and 25 samples/s a node
     assert [job.throughput.table(8)[n] for n in (1, 2, 3, 4, 8)] == pytest.approx([30, 60, 82.5, 100, 200])
     assert (str(job.start_cost_s), str(job.scale_up_cost_s)) == ("2.0", "3.5")
 
 
+TRAINING = '[jobs.A]\ntrainer = ["true"]\nmin_nodes = 1\nmax_nodes = 2\nsave_every_s = 20\n'
+
+
 def test_a_file_of_trainings_that_cannot_be_used_is_named(pilot, tmp_path):
     file = tmp_path / "training.toml"
-    for text in ("", "[jobs.A]\n", "[jobs.A]\ntrainer = []\nmin_nodes = 1\nmax_nodes = 2\n", "jobs = 3", "["):
+    for text in (
+        "",
+        "[jobs.A]\n",
+        "[jobs.A]\ntrainer = []\nmin_nodes = 1\nmax_nodes = 2\n",
+        TRAINING.replace("20", "0"),
+        "jobs = 3",
+        "[",
+    ):
         file.write_text(text)
         with pytest.raises(pilot.PilotError, match=r"training\.toml"):
             pilot.read_trainings(file)
+    file.write_text(TRAINING)
+    assert pilot.read_trainings(file)[0].trainer == ["true"]
 
 
 # -- a coordinator with real agents ------------------------------------------------------------------------------------
