@@ -244,7 +244,7 @@ def draw_progress(repetition: Repetition, recommended: tuple[str, str], file: Pa
     predicted = [repetition.predict(*recommended, until_us=int(time_us)).samples for time_us in times_us]
     reports = {job: [(0.0, 0.0)] for job in log.jobs}
     for entry in log.of("samples"):
-        reports[entry["job"]].append((entry.get("at", entry["t"]) - start_us / 1e6, entry["samples"]))
+        reports[entry["job"]].append((entry["at"] - start_us / 1e6, entry["samples"]))
     trained = {job: np.interp((times_us - start_us) / 1e6, *zip(*reports[job], strict=True)) for job in log.jobs}
     figure = Figure(figsize=(3.2 * (1 + len(log.jobs)), 3), layout="constrained")
     for axes, job in zip(figure.subplots(1, 1 + len(log.jobs)), ("", *log.jobs), strict=True):

@@ -23,7 +23,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "decision": {"time_us": int, "counts": dict, "nodes": dict},
     "start": {"job": str, "run": int, "nodes": list},
     "stop": {"job": str, "run": int},
-    "samples": {"job": str, "run": int, "samples": NUMBER},
+    "samples": {"job": str, "run": int, "samples": NUMBER, "at": NUMBER},
     "closing": {},
     "end": {"samples": dict},
 }
@@ -227,7 +227,7 @@ class PilotLog:
                 saved[job] = entry["samples"] if entry.get("saved") else saved[job]
                 run = next((run for run in runs if (run.job, run.number) == (job, entry["run"])), None)
                 if run and entry["samples"] > (run.reports[-1][1] if run.reports else run.resumed):
-                    stopped_s[job] = entry.get("at", entry["t"])  # the trainer's time
+                    stopped_s[job] = entry["at"]
                     run.reports.append((stopped_s[job], entry["samples"]))
         return [run for run in runs if run.reports]
 
