@@ -149,7 +149,7 @@ def measure(repetition: Repetition, recommended: tuple[str, str]) -> dict[str, A
     if recommended not in predicted:
         shown = ", ".join("/".join(key) for key in predicted)
         raise ClusterError(f"--recommended {'/'.join(recommended)}: expected one of {shown} (min-age needs --join-s)")
-    back = log.went_back(repetition.jobs, repetition.save_every_s)
+    back = log.went_back(repetition.jobs)
     return {
         "folder": str(repetition.folder),
         "trained": log.trained,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -173,8 +172,6 @@ class Repetition:
                 expected = f"the jobs of the pilot: {', '.join(self.log.jobs)}"
                 problem = "a job of the pilot was not measured"
                 raise InputError(problem, file=file, value=name, expected=expected)
-        trainings = tomllib.loads((folder / "training.toml").read_text())["jobs"]
-        self.save_every_s = {name: float(trainings[name].get("save_every_s", 0)) for name in self.log.jobs}
         self.jobs = JobSet([measured[name] for name in self.log.jobs], submit_is_relative=True)
 
     @cached_property
