@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -239,7 +238,7 @@ class JobFlow:
         self._active.reach_batch_size(job_row, job, samples)
         self.totals.credited_samples += credit
         self.totals.samples += credit
-        self.totals.largest_credit_samples = max(self.totals.largest_credit_samples, abs(credit))
+        self.totals.largest_credit_samples = max(self.totals.largest_credit_samples or 0.0, abs(credit))
         self._set_rate(job_row, now_us)
         return True
 
@@ -256,14 +255,11 @@ class JobFlow:
         if ending == _FINISHED:
             record["work"] = record["progress"]
             record["preempt_debt"] = record["rescale_debt"] = 0.0
-            job = self._feed.jobs[job_index]
-            self._feed.jobs[job_index] = replace(job, work_samples=float(record["work"]) or job.work_samples)
         self._leave(job_row, ending, now_us)
         return _COMPLETION
 
     def update_job(self, job_index: int, job: ElasticJob, now_us: int) -> None:
-        """Let a job have other curves or costs from now on; a change of its rate costs nothing."""
-        self._feed.jobs[job_index] = job
+        """Let a job have other curves or costs from now on, if it is active; a change of its rate costs nothing."""
         if (job_row := self._active.row_of(job_index)) >= 0:
             self._active.update(job_row, job)
             if self._active.is_placed:
@@ -271,13 +267,11 @@ class JobFlow:
             self._set_rate(job_row, now_us)
 
     def _set_rate(self, job_row: int, now_us: int) -> None:
-        """Write the rate of a job on its nodes, 0 while it waits for the next decision; predict all finishes anew."""
+        """Write the rate of a job on its nodes, by which it waits or goes on; predict all finishes anew."""
         record = self._active.records[job_row]
-        count, debts = int(record["count"]), record["preempt_debt"] + record["rescale_debt"]
+        count = int(record["count"])
         record["pace"] = self._active.throughput[job_row, count] if count >= record["min_nodes"] else 0.0
-        is_done = record["progress"] >= record["work"] and debts == 0.0
-        waits = record["progress"] >= record["halt"] and record["halt"] < record["target"]
-        record["rate"] = 0.0 if is_done or waits else record["pace"]
+        record["rate"] = record["pace"]
         self.next_finish_us = int(predict_finish(self._active.records, self._active.n, now_us))
 
     def admit(self, now_us: int) -> int:

@@ -43,7 +43,7 @@ class RunTotals:
     trimmed_samples: float = 0.0
     credited_samples: float = 0.0
     repeated_samples: float = 0.0
-    largest_credit_samples: float = 0.0
+    largest_credit_samples: float | None = None
 
 
 _NONE = NodeHours(idle=0, useful=0, rescaling=0, preempted=0, repeated=0, unallocated=0, stalled=0)
@@ -74,7 +74,8 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
     repeated_samples: float  # made, and lost
     trimmed_samples: float  # made after a job's work was done
     credited_samples: float  # counted as done without being made, less those that were to be made again
-    largest_credit_samples: float = 0.0  # of one report of measured progress, up or down: sums are rounded to it
+    # of one report of measured progress, up or down: sums are rounded to it; None without reports
+    largest_credit_samples: float | None = None
     node_hours: NodeHours = _NONE
 
     def __post_init__(self) -> None:
@@ -103,7 +104,7 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
                 f"{self}"
             )
         costs = self.rescale_samples + self.preemption_samples + self.repeated_samples
-        largest = max(self.gross_samples, costs, abs(self.samples), self.largest_credit_samples)
+        largest = max(self.gross_samples, costs, abs(self.samples), self.largest_credit_samples or 0.0)
         rounding = _SAMPLE_TOLERANCE * largest
         if self.trimmed_samples < -rounding:
             raise LedgerError(

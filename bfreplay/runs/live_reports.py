@@ -82,7 +82,7 @@ class LiveReports:
             changes["throughput"] = curve if is_table else TabulatedCurve(range(most + 1), curve.table(most).tolist())
         jobs = [*self._engine.feed.jobs]
         jobs[number] = replace(known, **changes)
-        self._engine.policy.check_jobs(jobs, len(self._engine.events.nodes))
+        self._engine.policy.check_jobs(jobs, max(self._engine.events.node_types.counts.values()))
         self._wait(_Report(self.time_us(at), number, changes=changes))
 
     def time_us(self, at: Any) -> int:
@@ -121,11 +121,11 @@ class LiveReports:
     def advance(self, events: EventBatch, until_us: int) -> None:
         """Advance the engine, with each report after all instants up to its time and before any later one."""
         engine = self._engine
-        while self._waiting and (time_us := self._waiting[0].time_us) < min(until_us, engine.end_us + 1):
+        while self._waiting and (time_us := self._waiting[0].time_us) < until_us:
             engine.advance(events, time_us + 1)
             events = events.take(slice(0, 0))
             report = self._waiting.pop(0)
-            if report.job in engine.feed.gone or engine.is_over:
+            if report.job in engine.feed.gone:
                 self._n_unused += 1
             else:
                 engine.correct(time_us, partial(self._apply, report))
@@ -136,8 +136,7 @@ class LiveReports:
         job_flow, job = self._engine.job_flow, self._engine.feed.jobs[report.job]
         if report.changes:
             self._n_updates += 1
-            self._updates.setdefault(report.job, {}).update(report.changes)
-            job_flow.update_job(report.job, replace(job, **report.changes), now_us)
+            job_flow.update_job(report.job, self._change(report.job, report.changes), now_us)
             return 0
         samples = report.samples if report.ending else min(report.samples, job.work_samples)
         is_active = job_flow.correct_progress(report.job, samples, now_us)
@@ -146,7 +145,15 @@ class LiveReports:
             self._n_unused += not is_active
             return 0
         self._n_ends += 1
+        if is_active and report.ending == "finished" and samples > 0:
+            self._change(report.job, {"work_samples": samples})
         return job_flow.end(report.job, report.ending, now_us)
+
+    def _change(self, number: int, changes: Mapping[str, Any]) -> ElasticJob:
+        """Let a job be another one from now on, in restored sessions too."""
+        self._updates.setdefault(number, {}).update(changes)
+        job = self._engine.feed.jobs[number] = replace(self._engine.feed.jobs[number], **changes)
+        return job
 
     def reapply(self) -> None:
         """Let the jobs have their updates again, which were replaced by those that a session was opened with."""

@@ -244,9 +244,10 @@ class ReplaySession:
     def _resume(self, state: State) -> None:
         self._ended_by = "could not be restored"  # until it is, whole
         restore_state(self, state)
-        self._reports.reapply()
         if self.portions is not None and self.portions.is_followed:
             self._go_on_with_others(self.portions)
+        else:
+            self._reports.reapply()
         self.engine.resume()
         self._ended_by = ""
 

@@ -30,9 +30,11 @@ def proof(secret: str, side: str, *nonces: str) -> str:
 
 def free_port() -> int:
     """Return a port of this node on which nothing listens now."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
+    while True:
+        port = secrets.randbelow(10_000) + 20_000  # below those that the system gives to connections
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
 
 
 class Agent:

@@ -121,7 +121,7 @@ def start_with_pilot(
     )  # workers of a pilot that was killed
     more_s = 2 * PILOT_ALONE_S + 5
     files = ("--training", options.training.resolve(), "--measured", measured, "--out", out / "pilot")
-    pilot_words = ("--partition", PARTITION, "--nodes", len(cluster.nodes()), "--t-fwd", 60, "--settle", 0.3)
+    pilot_words = ("--partition", PARTITION, "--nodes", len(cluster.nodes()), "--t-fwd", options.t_fwd, "--settle", 0.3)
     minutes = ("--minutes", options.minutes + more_s / 60, *(["--no-learning"] if options.no_learning else []))
     here = Path(__file__).resolve().with_name("pilot.py")
     pilot = spawn((*as_user, here, "run", *files, *pilot_words, *minutes), env, out / "pilot.err")
@@ -321,6 +321,7 @@ def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     one.add_argument("--seed", type=int, default=1, help="of the load (default 1)")
     one.add_argument("--training", type=Path, required=True, help="jobs of the pilot")
     one.add_argument("--measured", type=Path, required=True, help="the same jobs as pilot.py measure wrote them")
+    one.add_argument("--t-fwd", type=float, default=120, help="forward-looking time of the pilot, s (default 120)")
     one.add_argument("--python", default=sys.executable, help="Python of the pilot, which the cluster's user may run")
     one.add_argument("--no-pilot", action="store_true", help="the load alone, the other half of a pair")
     one.add_argument("--no-learning", action="store_true", help="the pilot decides with what was measured before")

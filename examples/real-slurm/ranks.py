@@ -26,7 +26,8 @@ REPORT_S = 0.2  # a report at the first step end after it, so that two are at mo
 LEARNING_RATE = 0.1
 ONE_THREAD = {  # many ranks share few cores
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "NPROC": "1",  # size of XLA's pools of threads
     "JAX_PLATFORMS": "cpu",
 }
 

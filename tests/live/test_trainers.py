@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -93,6 +94,7 @@ def trained_once(state, **options):
         return run.reports[-1]["samples"]
 
 
+@pytest.mark.slow
 def test_three_ranks_train_and_the_loss_falls(tmp_path):
     with Run(tmp_path, "numpy_trainer.py", "--rate", "4000", "--batch", "16", size=3) as run:
         run.trained(48 * 200)
@@ -123,6 +125,7 @@ def test_one_rank_told_to_stop_ends_all_and_the_next_run_goes_on_at_the_very_sam
         assert again.trained(1)["samples"] == alone.reports[-1]["samples"] + 2 * STEP
 
 
+@pytest.mark.slow
 def test_the_model_goes_on_where_it_was_saved(tmp_path):
     work = ("numpy_trainer.py", "--rate", "1e6", "--batch", "16", "--work")
     with Run(tmp_path / "..", *work, "1600", BFREPLAY_STATE=tmp_path) as run:
@@ -135,6 +138,21 @@ def test_the_model_goes_on_where_it_was_saved(tmp_path):
     assert one[8:-4] == two[8:-4]  # behind the number of the run and before the checksum
 
 
+@pytest.mark.slow
+def test_two_ranks_learn_what_one_with_the_whole_batch_learns(tmp_path):
+    models = []
+    for size in (1, 2):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        line = ("numpy_trainer.py", "--rate", "1e6", "--batch", str(32 // size), "--work", "640")
+        with Run(folder, *line, size=size) as run:
+            assert run.codes() == [0] * size
+        values = (folder / "checkpoint").read_bytes()[21:-4]  # behind the header
+        models.append(struct.unpack(f"{len(values) // 4}f", values))
+    assert models[0] == pytest.approx(models[1], abs=1e-5)
+
+
+@pytest.mark.slow
 def test_samples_are_those_of_the_schedule(tmp_path):
     # 2 * 100 / (1 + 0.25 + 0.125 * 2) = 133.3 samples/s, 8 a rank: a step of 0.12 s
     curve = ("numpy_trainer.py", "--rate", "100", "--batch", "8", "--serial", "0.25", "--kappa", "0.125")
@@ -144,6 +162,7 @@ def test_samples_are_those_of_the_schedule(tmp_path):
     assert (last["at"] - first["at"]) / (last["samples"] - first["samples"]) * 16 >= 0.119  # never faster
 
 
+@pytest.mark.slow
 def test_work_that_is_done_ends_all_ranks(tmp_path):
     line = ("numpy_trainer.py", "--rate", "1e6", "--batch", "16", "--work", "100")
     with Run(tmp_path, *line, size=2) as run:
@@ -156,17 +175,19 @@ def test_work_that_is_done_ends_all_ranks(tmp_path):
 
 def test_a_killed_rank_ends_the_others_and_the_next_run_begins_at_the_last_checkpoint(tmp_path):
     with Run(tmp_path, size=3, save_every_s=0.7) as run:
-        saved = run.read(lambda report: report.get("saved"))["samples"]
+        first, saved = (run.read(lambda report: report.get("saved"))["samples"] for _ in range(2))
+        assert saved - first <= 3 * STEP * (0.7 / 0.02 + 2)
         run.trained(saved + 1)
         run.ranks[2].kill()
         assert run.codes() == [3, 3, -signal.SIGKILL]
         assert "rank 2 is lost" in run.errors()
     saved = max(report["samples"] for report in run.reports if report.get("saved"))
-    assert run.reports[-1]["samples"] - saved <= 3 * STEP * (0.7 / 0.02 + 1)
+    assert run.reports[-1]["samples"] - saved <= 3 * STEP * (0.7 / 0.02 + 2)
     with Run(tmp_path, run=2) as again:
         assert again.trained(1)["samples"] == saved + STEP
 
 
+@pytest.mark.slow
 def test_the_others_end_when_rank_0_is_killed(tmp_path):
     with Run(tmp_path, size=3) as run:
         run.trained(1)
@@ -185,6 +206,7 @@ def test_a_rank_that_stands_still_ends_the_others_and_itself_when_it_wakes(tmp_p
         assert run.codes() == [3, 3, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("starting", [True, False])
 def test_a_rank_whose_agent_is_gone_exits_without_saving(tmp_path, starting):
     with Run(tmp_path, *NUMPY, "--start-s", "60" if starting else "0") as run:
@@ -195,6 +217,7 @@ def test_a_rank_whose_agent_is_gone_exits_without_saving(tmp_path, starting):
     assert not (tmp_path / "checkpoint").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "SIGTERM"])
 @pytest.mark.parametrize(("options", "size"), [(("--start-s", "60"), 1), ((), 2)], ids=["sleeping", "waiting"])
 def test_a_rank_that_is_told_before_its_first_step_exits_at_once(tmp_path, how, options, size):
@@ -237,6 +260,7 @@ def test_ranks_wait_longer_for_a_slow_start_than_for_a_step(tmp_path):
             assert run.codes() + late.codes() == [0, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("break_it", [lambda data: data[:-9], lambda data: b"x" * len(data), lambda data: b""])
 def test_a_broken_checkpoint_is_refused_and_kept(tmp_path, break_it):
     trained_once(tmp_path)
@@ -258,6 +282,7 @@ def test_one_wrong_bit_of_a_checkpoint_is_found(tmp_path):
         assert run.codes() == [4]
 
 
+@pytest.mark.slow
 def test_an_earlier_run_does_not_replace_the_checkpoint_of_a_later_one(tmp_path):
     samples = trained_once(tmp_path, run=2)
     data = (tmp_path / "checkpoint").read_bytes()
@@ -269,6 +294,7 @@ def test_an_earlier_run_does_not_replace_the_checkpoint_of_a_later_one(tmp_path)
     assert (tmp_path / "checkpoint").read_bytes() == data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -283,6 +309,7 @@ def test_a_wrong_environment_is_refused_by_name(tmp_path, name, value, message):
         assert message in run.errors()
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_refused(tmp_path):
     with socket.socket() as other:
         other.bind(("", 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,12 @@ def test_a_start_from_zero_or_from_below_the_minimum_has_no_pause():
 def test_a_change_of_the_count_starts_anew():
     steps = [(_at(0, [0]), [2]), (_at(29, [2]), [3]), (_at(31, [3]), [2]), (_at(62.9, [2]), [2]), (_at(63, [2]), [2])]
     assert _follow(*steps) == [[], [], [], [], [A_AT_2]]
+
+
+def test_a_job_that_keeps_its_count_is_measured_by_its_curve_as_it_is_then():
+    state = _at(30, [2], weight=[2.0])
+    told = replace(state, throughput=np.array([[0, 9.0, 15.0]]), objective=np.array([[0, 9.0, 60.0]]))
+    assert _follow((_at(0, [0]), [2]), (told, [2])) == [[], [replace(A_AT_2, rate=15.0, worth=30.0)]]
 
 
 def test_a_count_that_a_reclaim_ends_was_run_on_until_then():
