@@ -214,6 +214,7 @@ def test_each_part_has_its_own_cause(repetition):
     window_us = (T0 * 1_000_000, (T0 + 20) * 1_000_000)
     write_events(predictions.presence_log(["n1", "n2", "n3"], earlier, window_us), followed / "followed" / "log.csv")
     made = predictions.Repetition(followed)
+    assert made.join_delays_s() == [0.5, 0.5, 0.5]
     parts = made.parts(made.predict("followed", "settle"))
     # half a second more of each job at the beginning; the node goes earlier, and A has it and pauses earlier
     assert parts["events that differ"] == pytest.approx(0.5 * 50 + 0.5 * 100)
