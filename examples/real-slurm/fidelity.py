@@ -149,7 +149,7 @@ def measure(repetition: Repetition, recommended: tuple[str, str]) -> dict[str, A
     if recommended not in predicted:
         shown = ", ".join("/".join(key) for key in predicted)
         raise ClusterError(f"--recommended {'/'.join(recommended)}: expected one of {shown} (min-age needs --join-s)")
-    back = log.went_back(repetition.jobs, repetition.save_every_s)
+    back = log.went_back(repetition.jobs)
     return {
         "folder": str(repetition.folder),
         "trained": log.trained,
@@ -157,6 +157,7 @@ def measure(repetition: Repetition, recommended: tuple[str, str]) -> dict[str, A
         "parts": repetition.parts(predicted[recommended]),
         "told": log.told_before_the_end(),
         "met": (repetition.decisions_met(), len(log.decisions())),
+        "join_delays_s": repetition.join_delays_s(),
         "starts": len(log.runs()),
         "went_back": [start._asdict() for start in back],
     }
@@ -202,6 +203,10 @@ def checks_of(figures: dict[str, Any]) -> list[str]:
         f"starts, by {furthest:.0%} of what the checkpoint interval allows at most"
         + "".join(f"; {s['job']} run {s['number']}: {s['samples']:,.0f} of {s['allowed']:,.0f}" for s in too_far),
         f"decisions that the replay of the workers takes: {n_met} of {n_taken}",
+        f"workers joined {statistics.mean(delays):.2f} s after their node became idle by the followed log (mean of "
+        f"{len(delays)}, {min(delays):.2f} to {max(delays):.2f}): --join-s of other repetitions"
+        if (delays := figures["join_delays_s"])
+        else "no node became idle: nothing is known of --join-s",
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -231,7 +231,7 @@ class PilotLog:
                     run.reports.append((stopped_s[job], entry["samples"]))
         return [run for run in runs if run.reports]
 
-    def went_back(self, jobs: JobSet, save_every_s: Mapping[str, float]) -> list[Back]:
+    def went_back(self, jobs: JobSet) -> list[Back]:
         """Return the starts at which progress went back.
 
         Allowed is what the nodes before make in the checkpoint interval of the job, and a step.
@@ -243,7 +243,7 @@ class PilotLog:
             if run.job in before and lost > 0:
                 job, last = job_of(jobs, run.job), before[run.job]
                 step = reduce(math.gcd, (round(samples) for _, samples in (*last.reports, *run.reports)))
-                allowed = rate_of(job, last.n_nodes) * save_every_s[run.job] + step
+                allowed = rate_of(job, last.n_nodes) * job.work_saved_every_s + step
                 found.append(Back(run.job, run.number, lost, allowed))
             before[run.job] = run
         return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -173,8 +172,6 @@ class Repetition:
                 expected = f"the jobs of the pilot: {', '.join(self.log.jobs)}"
                 problem = "a job of the pilot was not measured"
                 raise InputError(problem, file=file, value=name, expected=expected)
-        trainings = tomllib.loads((folder / "training.toml").read_text())["jobs"]
-        self.save_every_s = {name: float(trainings[name].get("save_every_s", 0)) for name in self.log.jobs}
         self.jobs = JobSet([measured[name] for name in self.log.jobs], submit_is_relative=True)
 
     @cached_property
@@ -189,6 +186,22 @@ class Repetition:
         if feeding == "followed":
             return load_events(self.folder / "followed" / "log.csv").between(*self.log.window_us)
         return self.by_workers
+
+    def join_delays_s(self) -> list[float]:
+        """Return how long after a node became idle, by the followed log, its worker joined: the value of `join_s`."""
+        idle_us: dict[str, int] = {}
+        rows = self.events("followed").to_frame()
+        freed = [
+            (round(row.time.timestamp() * 1e6), row.node, None) for row in rows.itertuples() if row.state == "idle"
+        ]
+        joined = [row for row in self.log.presence() if row[2]]
+        delays = []
+        for time_us, node, is_join in sorted([*freed, *joined], key=lambda row: row[0]):
+            if is_join is None:
+                idle_us[node] = time_us
+            elif idle_us.get(node, 0) > self.log.window_us[0]:  # the first worker since; not those at the beginning
+                delays.append((time_us - idle_us.pop(node)) / 1e6)
+        return delays
 
     def decisions(self, *, at_session: bool) -> list[tuple[int, dict[str, int]]]:
         """Return when each decision was carried out, or was to hold, and the nodes that it then really gave."""

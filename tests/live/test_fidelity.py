@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from bfreplay import InputError, write_events
+from bfreplay import InputError, NodeState, write_events
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "real-slurm"))
 
@@ -103,8 +105,7 @@ def repetition(tmp_path):
         folder = tmp_path / name
         for part in ("pilot", "accounting", "followed"):
             (folder / part).mkdir(parents=True)
-        (folder / "measured.toml").write_text(MEASURED)
-        (folder / "training.toml").write_text(f"[jobs]\nA.save_every_s = {every_s}\nB.save_every_s = 10\n")
+        (folder / "measured.toml").write_text(MEASURED.replace("every_s = 10", f"every_s = {every_s}"))
         (folder / "repetition.json").write_text('{"seed": 1}')
         (folder / "pilot" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         return folder
@@ -213,10 +214,58 @@ def test_each_part_has_its_own_cause(repetition):
     window_us = (T0 * 1_000_000, (T0 + 20) * 1_000_000)
     write_events(predictions.presence_log(["n1", "n2", "n3"], earlier, window_us), followed / "followed" / "log.csv")
     made = predictions.Repetition(followed)
+    assert made.join_delays_s() == [0.5, 0.5, 0.5]
     parts = made.parts(made.predict("followed", "settle"))
     # half a second more of each job at the beginning; the node goes earlier, and A has it and pauses earlier
     assert parts["events that differ"] == pytest.approx(0.5 * 50 + 0.5 * 100)
     assert sum(parts.values()) == pytest.approx(0.5 * 50 + 0.5 * 100)
+
+
+def test_the_highest_samples_count_where_progress_goes_back_twice(repetition):
+    lines = killed_log(700)
+    lines[-3:-3] = [start(12, "A", 3, ["n1"]), samples(13, "A", 3, 720)]  # from the same checkpoint, after one step
+    log = PilotLog(repetition(lines) / "pilot" / "log.jsonl")
+    assert [(run.number, run.highest, run.resumed) for run in log.runs() if run.job == "A"] == [
+        (1, 0, 0), (2, 938, 700), (3, 938, 700)]  # fmt: skip
+
+
+def test_a_job_that_had_no_nodes_starts_when_a_decision_gives_it_some(repetition):
+    lines = ideal_log()
+    more = [
+        {"t": T0 + 12, "ev": "leaving", "node": "n1"},
+        {"t": T0 + 12.1, "ev": "gone", "node": "n1"},
+        decision(12.3, {"A": 0, "B": 1}, {"A": [], "B": ["n3"]}),
+        {"t": T0 + 15, "ev": "join", "node": "n1"},
+        decision(15.3, {"A": 1, "B": 1}, {"A": ["n1"], "B": ["n3"]}),
+        start(15.4, "A", 3, ["n1"]),
+        samples(18, "A", 3, 1100),
+    ]
+    lines[15:16] = more
+    runs = [run for run in PilotLog(repetition(lines) / "pilot" / "log.jsonl").runs() if run.job == "A"]
+    assert [(run.kind, round(run.since_s - T0, 3)) for run in runs] == [("start", 1.3), ("down", 10), ("start", 15.3)]
+
+
+def test_presence_counts_each_coming_and_going_once(repetition):
+    made = predictions.Repetition(repetition(ideal_log()))
+    assert made.log.presence() == [
+        *(((T0 + 1) * 1_000_000, node, True) for node in ("n1", "n2", "n3")),
+        ((T0 + 10) * 1_000_000, "n2", False),  # at SIGTERM, not when it was gone
+    ]
+    before = [(T0 * 1_000_000 - 1, "n2", True), ((T0 + 1) * 1_000_000, "n2", False)]
+    log = predictions.presence_log(["n1", "n2"], before, made.log.window_us)
+    assert log.first_states().tolist() == [NodeState.BUSY, NodeState.IDLE]
+
+
+def test_a_decision_gives_no_less_than_a_job_needs_of_what_is_still_there(repetition):
+    lines = ideal_log()
+    lines[4] = decision(9.9, {"A": 2, "B": 1}, {"A": ["n1", "n2"], "B": ["n3"]}, late_s=0.2)
+    lines[9:10], lines[4:5] = [lines[9], lines[4]], []
+    made = predictions.Repetition(repetition(lines))
+    at_10_1 = [(round((T0 + 10.1) * 1e6), {"A": 1, "B": 1})]
+    assert made.decisions(at_session=False)[:1] == at_10_1
+    needs_two = predictions.Repetition(made.folder)
+    needs_two.jobs = type(made.jobs)([replace(job, min_nodes=2) if job.name == "A" else job for job in made.jobs])
+    assert needs_two.decisions(at_session=False)[0][1] == {"A": 0, "B": 1}
 
 
 def killed_log(resumed):
@@ -236,16 +285,16 @@ def test_work_lost_at_a_failure_is_a_part(repetition):
 def test_checks_pass_on_a_good_log_and_fail_on_one_that_violates_them(repetition):
     good = predictions.Repetition(repetition(ideal_log(), "good"))
     assert good.log.told_before_the_end() == (1, 1)
-    assert good.log.went_back(good.jobs, good.save_every_s) == []
+    assert good.log.went_back(good.jobs) == []
     assert good.decisions_met() == 2
 
     killed = predictions.Repetition(repetition(killed_log(700), "killed"))
     assert killed.log.told_before_the_end() == (0, 1)
-    (back,) = killed.log.went_back(killed.jobs, killed.save_every_s)
+    (back,) = killed.log.went_back(killed.jobs)
     assert (back.job, back.number, back.samples) == ("A", 2, 938 - 750)
     assert back.samples <= back.allowed < 10 * 140 + 70
     often = predictions.Repetition(repetition(killed_log(700), "often", every_s=1))
-    (back,) = often.log.went_back(often.jobs, often.save_every_s)
+    (back,) = often.log.went_back(often.jobs)
     assert back.samples > back.allowed
 
     told_too_late = ideal_log()
@@ -311,6 +360,24 @@ def test_pairs_of_batch_jobs_show_the_delay_and_the_replay_which_job_met_a_held_
     assert "2 pairs: median 1.50 s, mean 1.50 s, largest 2.50 s" in told
     assert "not started in both: 1" in told
     assert "| with | 1 | 1 | 1 | 5.0 | 5.0 | 5.0 |" in told
+
+
+def test_a_seed_that_is_there_twice_is_refused(repetition, capsys):
+    folders = [str(repetition(ideal_log(), name)) for name in ("one", "two")]
+    for folder in folders:
+        Path(folder, "accounting", "batch.csv").write_text("number,job,submitted,started\n1,3,100.0,103.5\n")
+    assert fidelity.main(["delays", "--with", *folders, "--without", folders[0]]) == 1
+    assert "seed 1 is there twice" in capsys.readouterr().err
+
+
+def test_a_load_ends_the_jobs_of_its_partition_alone(tmp_path):
+    cluster, asked = SimpleNamespace(settings={"user": "u", "power_save": []}), []
+    cluster.ask = lambda *words, **_: asked.append(words) or ""
+    cluster.wait = lambda _event, ready, _limit_s: ready()
+    with (tmp_path / "log").open("w") as log:
+        load.Load(cluster, log, 1).cancel()
+    assert {words[0] for words in asked} == {"scancel", "squeue"}
+    assert all("--partition=batch" in words for words in asked)
 
 
 def test_a_sparse_load_depends_on_its_seed_alone():
