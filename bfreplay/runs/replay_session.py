@@ -367,8 +367,8 @@ class ReplaySession:
         Raises
         ------
         InputError
-            There is no such job, it has left, or a value is none; nothing has changed. Or the session reads its log
-            itself, has the published clock or a job source.
+            There is no such job, it has left, or a value cannot be used; nothing has changed. Or the session reads its
+            log itself, has the published clock or a job source.
         """
         self._check_open()
         self._reports.report(job, samples, at, ended)

@@ -364,7 +364,7 @@ def test_a_report_of_a_job_that_is_not_active_is_not_used_and_the_run_says_so():
     with live(max_parallel=1) as session:
         session.report("b", 5, at=4 * SECOND)
         session.advance([at(2, "n0", "idle")], 20 * SECOND)
-        assert run_of(session).record.inputs.jobs.corrected == "1 report of a job that was not active, unused"
+        assert run_of(session).record.inputs.jobs.corrected == "1 unused report of an inactive job"
 
 
 def test_a_report_of_a_job_that_has_left_meanwhile_is_not_used():
@@ -377,7 +377,7 @@ def test_a_report_of_a_job_that_has_left_meanwhile_is_not_used():
         session.advance([at(2, "n0", "idle")], 20 * SECOND)
         run = run_of(session)
     assert (row_of(run, "a")["status"], row_of(run, "a")["done_samples"]) == ("finished", 120)
-    corrected = "1 end of a job, 2 reports of jobs that were not active, unused"
+    corrected = "1 end of a job, 2 unused reports of inactive jobs"
     assert run.record.inputs.jobs.corrected == corrected
 
 
