@@ -168,10 +168,6 @@ class LiveReports:
             (self._n_progress, "report of progress", "reports of progress"),
             (self._n_ends, "end of a job", "ends of jobs"),
             (self._n_updates, "update of curves or costs", "updates of curves or costs"),
-            (
-                self._n_unused,
-                "report of a job that was not active, unused",
-                "reports of jobs that were not active, unused",
-            ),
+            (self._n_unused, "unused report of an inactive job", "unused reports of inactive jobs"),
         ]
         return ", ".join(f"{number:,} {one if number == 1 else many}" for number, one, many in kinds if number)

@@ -35,12 +35,12 @@ from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import RUN
 from bfreplay.result_folders.writing import new_folder, record_json
-from bfreplay.runs.baselines import IN_PORTIONS, RunBaselines, idle_node_us
+from bfreplay.runs.baselines import IN_PORTIONS, RunBaselines
 from bfreplay.runs.batch_delays import BatchJobsOfRun
 from bfreplay.runs.live_reports import LiveReports
 from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of, with_costs
 from bfreplay.runs.restored_session import KnownJob, in_order, jobs_after, jobs_to_submit, known_jobs, nodes_after
-from bfreplay.runs.run_checks import check_growing, check_length, check_policy, jobs_in_window
+from bfreplay.runs.run_checks import check_growing, check_length, check_policy, check_whole_log, jobs_in_window
 from bfreplay.runs.run_record import BatchDelayCounts, RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_settings import Output, RunSettings, Saving
@@ -367,8 +367,8 @@ class ReplaySession:
         Raises
         ------
         InputError
-            There is no such job, it has left, or a value is none; nothing has changed. Or the session reads its log
-            itself, has the published clock or a job source.
+            There is no such job, it has left, or a value cannot be used; nothing has changed. Or the session reads its
+            log itself, has the published clock or a job source.
         """
         self._check_open()
         self._reports.report(job, samples, at, ended)
@@ -604,35 +604,13 @@ class ReplaySession:
         self._reports.advance(batch, until_us)
         if log is not None:
             log = log.counting_as_idle(events.idle_states)
-            self._check_whole(log, end_us)
+            check_whole_log(log, self.portions, end_us)
         self.events = events.between(events.window_start_us, end_us) if log is None else log
         self._config = msgspec.structs.replace(self._config, window_end_us=end_us)
         inputs = recorded_inputs(events if log is None else log, self._anchored)
         self._inputs = msgspec.structs.replace(self._inputs, events=inputs.events)
         if log is not None:
             self._baselines.take_whole_log(log)
-
-    def _check_whole(self, log: NodeEvents, end_us: int) -> None:
-        """Raise ``InputError`` if a log is not what came in portions."""
-        assert self.portions is not None
-        events = self.events
-        for property_name, own_value, other_value in (
-            ("nodes", list(events.nodes), list(log.nodes)),
-            ("nodes at its start", events.metadata.n_nodes_at_start, log.metadata.n_nodes_at_start),
-            ("node types", list(events.node_types.of_node), list(log.node_types.of_node)),
-            ("start of the window", iso_utc(events.window_start_us), iso_utc(log.window_start_us)),
-            ("end of the window", iso_utc(end_us), iso_utc(log.window_end_us)),
-            ("idle node time in us", self.portions.idle_node_us(end_us), idle_node_us(log)),
-        ):
-            if own_value != other_value:
-                raise InputError(
-                    f"this log is not what came in portions: its {property_name} differ"
-                    + "s" * (property_name[-1] != "s"),
-                    column="log",
-                    value=other_value,
-                    expected=str(own_value)[:200],
-                    fix="give the log of the portions, cut to their window: log.between(start, end); or none",
-                )
 
     def _result(self, ledger: Ledger) -> RunResult:
         """Measure the run against its baselines, and close its tables."""

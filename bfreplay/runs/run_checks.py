@@ -7,12 +7,15 @@ from dataclasses import replace
 from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
+from bfreplay.datasets.log.portions import Portions
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.feed import refuse_other_types
 from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.progress import Semantics
 from bfreplay.replay.settings import ReplaySettings, not_published
+from bfreplay.runs.baselines import idle_node_us
 from bfreplay.wording import duration
 from bfreplay.workload import JobSet, JobSource
 
@@ -85,6 +88,27 @@ def check_length(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource, s
             expected=f"at most {checks.MOST_ROUNDS:,} rounds; it lasts at least {duration(seconds)}",
             fix="make rounds longer (--round), or the longest job or the window shorter",
         )
+
+
+def check_whole_log(log: NodeEvents, portions: Portions, end_us: int) -> None:
+    """Raise ``InputError`` if a log is not what came in portions."""
+    events = portions.log
+    for property_name, own_value, other_value in (
+        ("nodes", list(events.nodes), list(log.nodes)),
+        ("nodes at its start", events.metadata.n_nodes_at_start, log.metadata.n_nodes_at_start),
+        ("node types", list(events.node_types.of_node), list(log.node_types.of_node)),
+        ("start of the window", iso_utc(events.window_start_us), iso_utc(log.window_start_us)),
+        ("end of the window", iso_utc(end_us), iso_utc(log.window_end_us)),
+        ("idle node time in us", portions.idle_node_us(end_us), idle_node_us(log)),
+    ):
+        if own_value != other_value:
+            raise InputError(
+                f"this log is not what came in portions: its {property_name} differ" + "s" * (property_name[-1] != "s"),
+                column="log",
+                value=other_value,
+                expected=str(own_value)[:200],
+                fix="give the log of the portions, cut to their window: log.between(start, end); or none",
+            )
 
 
 def jobs_in_window(

@@ -364,19 +364,20 @@ def test_a_report_of_a_job_that_is_not_active_is_not_used_and_the_run_says_so():
     with live(max_parallel=1) as session:
         session.report("b", 5, at=4 * SECOND)
         session.advance([at(2, "n0", "idle")], 20 * SECOND)
-        assert run_of(session).record.inputs.jobs.corrected == "1 report of a job that was not active, unused"
+        assert run_of(session).record.inputs.jobs.corrected == "1 unused report of an inactive job"
 
 
 def test_a_report_of_a_job_that_has_left_meanwhile_is_not_used():
     with live([job("a", work=120.0), *ENDLESS[1:]]) as session:
         session.report("a", 100, at=16 * SECOND)
+        session.report("a", 100, at=16 * SECOND, ended="stopped")  # the session has ended it at 14 s
         session.report("b", 5, at=18 * SECOND, ended="failed")
         with pytest.raises(InputError, match="'b' has left"):
             session.report("b", 5, at=19 * SECOND)
         session.advance([at(2, "n0", "idle")], 20 * SECOND)
         run = run_of(session)
-    assert row_of(run, "a")["done_samples"] == 120
-    corrected = "1 end of a job, 1 report of a job that was not active, unused"
+    assert (row_of(run, "a")["status"], row_of(run, "a")["done_samples"]) == ("finished", 120)
+    corrected = "1 end of a job, 2 unused reports of inactive jobs"
     assert run.record.inputs.jobs.corrected == corrected
 
 
