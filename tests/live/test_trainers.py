@@ -241,6 +241,7 @@ def test_a_stranger_on_the_port_changes_nothing(tmp_path):
                 time.sleep(0.05)
         strangers[1].sendall(b"\0\0\0\2" + b"x" * 48)  # rank 2 with a wrong proof
         strangers[2].sendall(b"GET / HTTP/1.1\r\n" + b"x" * 100_000)
+        time.sleep(1)  # were a stranger taken for rank 2, they would begin without it
         with Run(tmp_path, size=3, ranks=[2], MASTER_PORT=run.port) as third:
             assert run.trained(1)["samples"] == 3 * STEP
             run.tell(1)
