@@ -277,13 +277,14 @@ class Coordinator:
         training.is_failing |= code != 0
         if code and training.ranks and not training.is_stopping:
             self.stop(training)
+            training.is_stopping = False  # by a failure, which counts
         if training.ranks:
             return
-        training.nodes, training.is_stopping = frozenset(), False
+        was_stopped, training.nodes, training.is_stopping = training.is_stopping, frozenset(), False
         if training.is_failing:
             training.samples = training.saved
             self.decider.report(self.next_us(), training.name, training.saved)
-            training.n_failures += not training.has_stepped
+            training.n_failures += not (training.has_stepped or was_stopped)
             training.not_before = self.now() + min(2.0**training.n_failures - 1, 60)
             if training.n_failures >= MOST_FAILURES:
                 training.is_done = True
