@@ -156,7 +156,7 @@ def measure(repetition: Repetition, recommended: tuple[str, str]) -> dict[str, A
         "predicted": {"/".join(key): prediction.samples for key, prediction in predicted.items()},
         "parts": repetition.parts(predicted[recommended]),
         "told": log.told_before_the_end(),
-        "met": (repetition.decisions_met(), len(log.decisions())),
+        "met": repetition.decisions_met(),
         "join_delays_s": repetition.join_delays_s(),
         "starts": len(log.runs()),
         "went_back": [start._asdict() for start in back],

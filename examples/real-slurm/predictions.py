@@ -250,10 +250,13 @@ class Repetition:
             **options,
         )
 
-    def decisions_met(self) -> int:
-        """Return how many decisions of the run a replay of the workers takes."""
+    def decisions_met(self) -> tuple[int, int]:
+        """Return how many decisions of the run a replay of the workers takes, and how many there are."""
+        start_us = self.log.window_us[0]  # the session was open before, and had decided on no nodes
         taken = [(decision.session_us, decision.counts) for decision in self.log.decisions()]
-        return n_decisions_met(self.replay("workers", "settle"), self.log.jobs, taken, TOLERANCE_US)
+        taken = [decision for decision in taken if decision[0] >= start_us]
+        run = self.replay("workers", "settle")
+        return n_decisions_met(run, self.log.jobs, taken, TOLERANCE_US), len(taken)
 
     def parts(self, recommended: Prediction) -> dict[str, float]:
         """Return what the difference of a prediction from what was trained consists of, in samples.
