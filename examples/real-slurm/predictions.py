@@ -160,10 +160,12 @@ class Repetition:
         Where it was made.
     join_s
         Time from a node's becoming idle to its worker's joining, measured in a run of its own.
+    pool
+        Which nodes of the followed log count as idle, as of `bfreplay replay`.
     """
 
-    def __init__(self, folder: Path, join_s: float = 0.0) -> None:
-        self.folder, self.join_s = folder, join_s
+    def __init__(self, folder: Path, join_s: float = 0.0, pool: str = "startable") -> None:
+        self.folder, self.join_s, self.pool = folder, join_s, pool
         self.log = PilotLog(folder / "pilot" / "log.jsonl")
         file = next(iter(sorted(folder.glob("measured.*"))), folder / "measured.csv")
         measured = {job.name: job for job in load_jobs(file)}
@@ -230,7 +232,7 @@ class Repetition:
         )
         restart = Restart.CHARGE if charging in ("published", "charge") else Restart.PAUSE
         jobs = JobSet([replace(job, restart=restart, **published) for job in self.jobs], submit_is_relative=True)
-        options: dict[str, Any] = {"policy": self.log.begin.get("policy", "bftrainer")}
+        options: dict[str, Any] = {"policy": self.log.begin.get("policy", "bftrainer"), "pool": self.pool}
         if feeding == "decisions":
             options["policy"] = AsTaken(self.log.jobs, self.decisions(at_session=at_session))
         elif charging in ("settle", "min-age"):

@@ -179,6 +179,17 @@ def test_the_window_ends_when_the_pilot_lets_its_jobs_stop_and_its_workers_leave
     assert made.decisions_met() == (2, 2)
 
 
+def test_planned_nodes_of_the_followed_log_count_as_the_pool_says(repetition):
+    folder = repetition(ideal_log())
+    add_other_feedings(folder)
+    log = folder / "followed" / "log.csv"
+    log.write_text(log.read_text().replace("08:00:01Z,n3,idle", "08:00:01Z,n3,planned"))
+    assert "planned" in log.read_text()
+    assert predictions.Repetition(folder).predict("followed", "settle").samples["B"] < 835
+    made = predictions.Repetition(folder, pool="idle").predict("followed", "settle")
+    assert made.samples == pytest.approx({"A": 1838, "B": 835}, abs=0.01)
+
+
 def test_all_parts_are_zero_where_the_run_went_as_the_model_says(repetition):
     assert set(parts_of(repetition(ideal_log())).values()) == {0.0}
 
