@@ -108,7 +108,8 @@ def start_with_pilot(
     as_user = ("runuser", "-u", user, "--", options.python)
     cluster.env["PYTHONPATH"] = env["PYTHONPATH"]
     cluster.ask(*as_user, "-c", "import bfreplay", limit_s=60)  # fails here, by name, where the user may not read it
-    cluster.ask("runuser", "-u", user, "--", "test", "-x", out, limit_s=5)
+    if subprocess.run(["runuser", "-u", user, "--", "test", "-x", out], check=False).returncode:
+        raise ClusterError(f"{user}, as whom the pilot runs, may not enter {out}: chmod o+x it and the folders above")
     (out / "pilot").mkdir()
     shutil.chown(out / "pilot", user)
     words = (sys.executable, "-m", "bfreplay", "follow", "slurm", "--lends", f"partition={PARTITION}", "--poll", "1s")
