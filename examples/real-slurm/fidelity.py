@@ -108,7 +108,8 @@ def start_with_pilot(
     as_user = ("runuser", "-u", user, "--", options.python)
     cluster.env["PYTHONPATH"] = env["PYTHONPATH"]
     cluster.ask(*as_user, "-c", "import bfreplay", limit_s=60)  # fails here, by name, where the user may not read it
-    cluster.ask("runuser", "-u", user, "--", "test", "-x", out, limit_s=5)
+    if subprocess.run(["runuser", "-u", user, "--", "test", "-x", out], check=False).returncode:
+        raise ClusterError(f"{user}, as whom the pilot runs, may not enter {out}: chmod o+x it and the folders above")
     (out / "pilot").mkdir()
     shutil.chown(out / "pilot", user)
     words = (sys.executable, "-m", "bfreplay", "follow", "slurm", "--lends", f"partition={PARTITION}", "--poll", "1s")
@@ -156,7 +157,7 @@ def measure(repetition: Repetition, recommended: tuple[str, str]) -> dict[str, A
         "predicted": {"/".join(key): prediction.samples for key, prediction in predicted.items()},
         "parts": repetition.parts(predicted[recommended]),
         "told": log.told_before_the_end(),
-        "met": (repetition.decisions_met(), len(log.decisions())),
+        "met": repetition.decisions_met(),
         "join_delays_s": repetition.join_delays_s(),
         "starts": len(log.runs()),
         "went_back": [start._asdict() for start in back],
@@ -213,7 +214,7 @@ def checks_of(figures: dict[str, Any]) -> list[str]:
 def table(options: argparse.Namespace) -> int:
     """Print what was predicted and trained, the parts of the difference, and the checks."""
     recommended = tuple(options.recommended.split("/"))
-    repetitions = [Repetition(folder, options.join_s) for folder in options.repetitions]
+    repetitions = [Repetition(folder, options.join_s, options.pool) for folder in options.repetitions]
     if len({tuple(repetition.log.jobs) for repetition in repetitions}) > 1:
         raise ClusterError("the repetitions have different jobs; give those of one training.toml")
     all_figures = [measure(repetition, recommended) for repetition in repetitions]
@@ -232,7 +233,12 @@ def table(options: argparse.Namespace) -> int:
         print(markdown(["part of the difference", "samples", "of trained"], rows))
         print("\n".join(f"- {line}" for line in (checks_of(figures) if figures else ())) + "\n")
     if options.json:
-        document = {"recommended": options.recommended, "join_s": options.join_s, "repetitions": all_figures}
+        document = {
+            "recommended": options.recommended,
+            "join_s": options.join_s,
+            "pool": options.pool,
+            "repetitions": all_figures,
+        }
         options.json.write_text(json.dumps(document, indent=1) + "\n")
     if options.picture:
         draw_progress(repetitions[0], recommended, options.picture)
@@ -333,6 +339,9 @@ def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     many = commands.add_parser("table", help="predicted / trained, for each way of feeding and charging")
     many.add_argument("repetitions", type=Path, nargs="+", metavar="REP")
     many.add_argument("--join-s", type=float, default=0.0, help="measured time from a node's idling to its joining")
+    many.add_argument(
+        "--pool", choices=("startable", "idle"), default="startable", help="idle nodes of the followed log"
+    )
     many.add_argument("--recommended", default="followed/min-age", help="FEEDING/CHARGING (default followed/min-age)")
     many.add_argument("--json", type=Path, help="file for all figures")
     many.add_argument("--picture", type=Path, help="file for the progress of the first repetition, .png or .svg")

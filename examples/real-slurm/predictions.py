@@ -160,10 +160,12 @@ class Repetition:
         Where it was made.
     join_s
         Time from a node's becoming idle to its worker's joining, measured in a run of its own.
+    pool
+        Which nodes of the followed log count as idle, as of `bfreplay replay`.
     """
 
-    def __init__(self, folder: Path, join_s: float = 0.0) -> None:
-        self.folder, self.join_s = folder, join_s
+    def __init__(self, folder: Path, join_s: float = 0.0, pool: str = "startable") -> None:
+        self.folder, self.join_s, self.pool = folder, join_s, pool
         self.log = PilotLog(folder / "pilot" / "log.jsonl")
         file = next(iter(sorted(folder.glob("measured.*"))), folder / "measured.csv")
         measured = {job.name: job for job in load_jobs(file)}
@@ -230,7 +232,7 @@ class Repetition:
         )
         restart = Restart.CHARGE if charging in ("published", "charge") else Restart.PAUSE
         jobs = JobSet([replace(job, restart=restart, **published) for job in self.jobs], submit_is_relative=True)
-        options: dict[str, Any] = {"policy": self.log.begin.get("policy", "bftrainer")}
+        options: dict[str, Any] = {"policy": self.log.begin.get("policy", "bftrainer"), "pool": self.pool}
         if feeding == "decisions":
             options["policy"] = AsTaken(self.log.jobs, self.decisions(at_session=at_session))
         elif charging in ("settle", "min-age"):
@@ -250,10 +252,13 @@ class Repetition:
             **options,
         )
 
-    def decisions_met(self) -> int:
-        """Return how many decisions of the run a replay of the workers takes."""
+    def decisions_met(self) -> tuple[int, int]:
+        """Return how many decisions of the run a replay of the workers takes, and how many there are."""
+        start_us = self.log.window_us[0]  # the session was open before, and had decided on no nodes
         taken = [(decision.session_us, decision.counts) for decision in self.log.decisions()]
-        return n_decisions_met(self.replay("workers", "settle"), self.log.jobs, taken, TOLERANCE_US)
+        taken = [decision for decision in taken if decision[0] >= start_us]
+        run = self.replay("workers", "settle")
+        return n_decisions_met(run, self.log.jobs, taken, TOLERANCE_US), len(taken)
 
     def parts(self, recommended: Prediction) -> dict[str, float]:
         """Return what the difference of a prediction from what was trained consists of, in samples.
