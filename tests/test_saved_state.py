@@ -384,6 +384,7 @@ def test_only_these_classes_are_made_by_a_state():
         "bfreplay.policies.learning.belief": "Assumed Belief Shape Share",
         "bfreplay.policies.learning.holds": "_Hold",
         "bfreplay.replay.decision_log": "PoolChanges",
+        "bfreplay.runs.live_reports": "_Report",
         "bfreplay.scalability.law": "MeasuredLaw",
         "bfreplay.scalability.stepped": "SteppedCurve",
         "bfreplay.scalability.tabulated": "TabulatedCurve",
