@@ -38,6 +38,7 @@ async def ask(*command: str, limit_s: float = 10) -> str:
     finally:
         if process.returncode is None:
             process.kill()
+            await process.wait()
     if process.returncode:
         raise PilotError(f"{shlex.join(command)}: {errors.decode(errors='replace').strip()}")
     return out.decode(errors="replace")
