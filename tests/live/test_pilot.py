@@ -348,8 +348,9 @@ class Stage:
 
     def runs_script(self, text):
         """Let the trainer be a script; it is told its run in BFREPLAY_RUN and its rank in RANK."""
-        lines = "import json, os, subprocess, sys, time\nrun, rank = (int(os.environ[k]) for k in ('BFREPLAY_RUN', 'RANK'))\n"
-        self.training.trainer = [sys.executable, "-u", "-c", lines + text]
+        imports = "import json, os, subprocess, sys, time"
+        variables = "run, rank = int(os.environ['BFREPLAY_RUN']), int(os.environ['RANK'])"
+        self.training.trainer = [sys.executable, "-u", "-c", f"{imports}\n{variables}\n{text}"]
 
     def agent(self, node):
         command = [sys.executable, str(EXAMPLE / "agent.py"), str(self.folder)]
@@ -520,7 +521,7 @@ def test_a_training_that_is_done_ends(pilot, tmp_path):
     assert sum(line["ev"] == "start" for line in lines) == 1
 
 
-# -- trainers that do not keep the contract, and agents that meet them ---------------------------------------------------
+# -- trainers that do not keep the contract, and agents that meet them -------------------------------------------------
 
 
 def test_what_a_rank_leaves_behind_ends_with_it(pilot, stage, monkeypatch):
@@ -618,7 +619,7 @@ def test_an_agent_leaves_a_pilot_that_talks_nonsense(stage):
     stage.play(script)
 
 
-# -- runs that end otherwise than asked ----------------------------------------------------------------------------------
+# -- runs that end otherwise than asked --------------------------------------------------------------------------------
 
 
 def test_a_trainer_that_ends_at_once_without_a_step_is_given_up(stage, monkeypatch):
@@ -716,7 +717,7 @@ def test_nobody_from_outside_ends_the_pilot(stage):
     assert [line["node"] for line in lines if line["ev"] == "join"] == ["n1"]
 
 
-# -- the whole program ---------------------------------------------------------------------------------------------------
+# -- the whole program -------------------------------------------------------------------------------------------------
 
 
 def test_the_log_of_an_earlier_pilot_is_believed_as_far_as_it_can_be(pilot, tmp_path):
