@@ -148,8 +148,8 @@ class Coordinator:
         """Let a worker join that proves it knows the secret, and listen to it until it is gone."""
         try:
             if (worker := await self.greet(reader, writer)) is not None:
-                self.join(worker)
                 try:
+                    self.join(worker)
                     while not worker.is_gone and (line := await reader.readline()):
                         worker.heard_at = self.now()
                         self.hear(worker, json.loads(line))

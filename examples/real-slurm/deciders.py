@@ -81,9 +81,10 @@ class ScriptDecider:
 
     def change(self, time_us: int, node: str, is_idle: bool) -> None:
         """Count the workers; one that leaves spoils the measurement."""
-        if not is_idle and self.phases:
+        if is_idle:
+            self.idle.append(node)
+        elif not self.is_done:
             raise PilotError(f"the worker on {node} left: measure while the machine is quiet")
-        self.idle.append(node)
 
     def decide(self, time_us: int) -> list[dict]:
         """Return the next phase when it is due."""

@@ -135,13 +135,15 @@ async def work(options: argparse.Namespace) -> None:
 async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None:
     """Measure all trainings, and write them as jobs."""
     trainings = list(coordinator.trainings.values())
+    file = coordinator.folder / "jobs.csv"
+    if file.exists():
+        raise PilotError(f"{file} exists: give another --out, or remove it to measure again")
     script = ScriptDecider(trainings, options.nodes, options.seconds)
     coordinator.decider = script
     await coordinate(coordinator, options)
     if not script.is_done:
         raise PilotError("stopped before all was measured")
     jobs = jobs_for(trainings, None)
-    file = coordinator.folder / "jobs.csv"
     measured = [training.meter.applied_to(jobs[training.name]) for training in trainings]
     write_jobs(JobSet(measured, submit_is_relative=True), file)
     print(f"measured: {file}")
@@ -196,8 +198,9 @@ async def coordinate(coordinator: Coordinator, options: argparse.Namespace, **ab
             await coordinator.close()
         finally:
             await supply.end()
-            for task in (*tasks, coordinator.failure):
+            for task in tasks:
                 task.cancel()
+            _ = coordinator.failure.cancel() or coordinator.failure.exception()  # one that came while it ended
             server.close()
             (coordinator.folder / "pilot.json").unlink(missing_ok=True)
             samples = {training.name: training.samples for training in coordinator.trainings.values()}

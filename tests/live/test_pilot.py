@@ -1,6 +1,7 @@
 """The pilot without a Slurm: its rules, and a coordinator with real agents that run a real trainer."""
 
 import asyncio
+import errno
 import importlib
 import itertools
 import json
@@ -747,9 +748,106 @@ def test_the_log_of_an_earlier_pilot_is_believed_as_far_as_it_can_be(pilot, tmp_
     assert log.read_bytes().endswith(b'"ru\n')  # the next line is one of its own
 
 
-def run_pilot(folder, *more):
+def test_a_machine_that_knows_itself_as_loopback_only_gives_another_address(pilot, monkeypatch):
+    monkeypatch.setattr(pilot.socket, "gethostbyname", lambda name: "10.1.2.3")
+    assert pilot.own_address() == "10.1.2.3"
+    monkeypatch.setattr(pilot.socket, "gethostbyname", lambda name: "127.0.1.1")
+    assert pilot.own_address() != "127.0.1.1"
+
+
+def test_a_worker_that_leaves_in_the_last_phase_spoils_the_measurement(pilot):
+    training = module("coordinator").Training("A", ["a"], 1, 1, 20.0)
+    script = module("deciders").ScriptDecider([training], 1, 5.0)
+    script.change(0, "n1", True)
+    time_us = 1
+    while script.phases:
+        script.decide(time_us)
+        time_us = script.due_us
+    with pytest.raises(pilot.PilotError, match="the worker on n1 left"):
+        script.change(time_us - 1, "n1", False)
+    script.decide(time_us)
+    assert script.is_done
+    script.change(time_us, "n1", False)
+
+
+def test_measurements_are_not_made_that_could_not_be_written(fake_slurm, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "jobs.csv").touch()
+    process = start_pilot(tmp_path, "measure")
+    assert process.wait(30) == 1
+    assert "jobs.csv exists" in (tmp_path / "errors").read_text()
+    assert not (fake_slurm / "submitted").exists()
+
+
+class FullDisk:
+    """A log that takes one line."""
+
+    def __init__(self):
+        self.lines = []
+
+    def write(self, line):
+        if self.lines:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.lines.append(line)
+
+    def flush(self):
+        pass
+
+
+def coordinate(pilot, stage, fake_slurm, script):
+    """Let a pilot work beside a script, and return how it ended and the commands that cancelled its workers."""
+    options = SimpleNamespace(host="127.0.0.1", nodes=2, time=60, partition="idle", minutes=1)
+
+    async def scene():
+        scripted = asyncio.create_task(script())
+        try:
+            await pilot.coordinate(stage.coordinator, options)
+        finally:
+            await scripted
+
+    with pytest.raises((OSError, pilot.BfreplayError)) as raised:
+        asyncio.run(scene())
+    assert (fake_slurm / "queue").read_text() == ""
+    return str(raised.value), (fake_slurm / "cancelled").read_text().count("-n pilot-")
+
+
+def test_waiting_workers_are_cancelled_when_the_log_is_full(pilot, stage, fake_slurm):
+    stage.coordinator.log = FullDisk()
+
+    async def script():
+        await stage.until(lambda: "2" in (fake_slurm / "queue").read_text())
+        stage.training.is_done = True
+
+    message, n_cancelled = coordinate(pilot, stage, fake_slurm, script)
+    assert "No space left" in message
+    assert n_cancelled == 1
+
+
+def test_workers_leave_in_order_when_the_session_fails(pilot, stage, fake_slurm):
+    def fail(time_us, node, is_idle):
+        raise pilot.BfreplayError("the session has ended")
+
+    async def script():
+        await stage.until(lambda: (stage.folder / "pilot.json").exists())
+        stage.agent("n1")
+        await stage.trains_on("n1")
+        stage.decider.change = fail
+        stage.agent("n2")
+        for agent in stage.agents.values():
+            await stage.until(lambda agent=agent: agent.poll() is not None)
+
+    message, n_cancelled = coordinate(pilot, stage, fake_slurm, script)
+    assert message == "the session has ended"
+    assert n_cancelled == 1
+    lines = stage.lines()
+    assert [line["code"] for line in lines if line["ev"] == "exited"] == [0]
+    assert lines[-1]["ev"] == "end"
+    assert lines[-1]["samples"]["A"] == [line for line in lines if line["ev"] == "samples"][-1]["samples"] > 0
+
+
+def start_pilot(folder, *more):
     (folder / "training.toml").write_text(TRAINING)
-    words = ["run", "--training", str(folder / "training.toml"), "--out", str(folder / "out"), "--nodes=2", *more]
+    words = [*more, "--training", str(folder / "training.toml"), "--out", str(folder / "out"), "--nodes=2"]
     errors = (folder / "errors").open("w")
     return subprocess.Popen([sys.executable, str(EXAMPLE / "pilot.py"), *words, "--partition=idle"], stderr=errors)
 
@@ -763,7 +861,7 @@ def wait_for(process, text, file):
 
 
 def test_a_signal_ends_the_pilot_in_order_before_there_is_a_worker(fake_slurm, tmp_path):
-    process = run_pilot(tmp_path)
+    process = start_pilot(tmp_path, "run")
     wait_for(process, "2", fake_slurm / "queue")
     for _ in range(2):
         process.send_signal(signal.SIGTERM)
@@ -779,7 +877,7 @@ def test_a_signal_ends_the_pilot_in_order_before_there_is_a_worker(fake_slurm, t
 
 def test_a_signal_ends_the_pilot_while_it_waits_for_slurm(fake_slurm, tmp_path):
     (fake_slurm / "scontrol").write_text(f"#!/bin/sh\ntouch {fake_slurm}/asked\nexec sleep 60\n")
-    process = run_pilot(tmp_path)
+    process = start_pilot(tmp_path, "run")
     wait_for(process, "", fake_slurm / "asked")
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 1
