@@ -109,7 +109,8 @@ class ScriptDecider:
     def report(self, time_us: int, training: str, samples: float, ended: str = "") -> None:
         """Refuse a training that ends while it is measured."""
         if ended:
-            raise PilotError(f"training {training} {ended} while it was measured; give it more work")
+            fix = "give it more work" if ended == "finished" else "see its messages in the folder state"
+            raise PilotError(f"training {training} {ended} while it was measured: {fix}")
 
     def measured(self, time_us: int, training: str, meter: Meter) -> None:
         """Do nothing: the meters are read at the end."""

@@ -15,6 +15,8 @@ from pathlib import Path
 from coordinator import Coordinator
 
 POLL_S = 5.0
+# filters would hide workers, arrays multiply them; of SLURM_* the pilot has those of its own job if it runs in one
+UNWANTED = re.compile("(SQUEUE|SCANCEL|SINFO)_|SBATCH_(ARRAY|WAIT)|SLURM_(?!CONF)")
 LONGEST_POLL_S = 300.0  # while workers end before they join
 
 
@@ -25,8 +27,7 @@ class PilotError(Exception):
 async def ask(*command: str, limit_s: float = 10) -> str:
     """Return the output of a command of Slurm."""
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-    # a filter that the user has set would hide workers
-    environment = {key: value for key, value in os.environ.items() if not re.match("(SQUEUE|SCANCEL|SINFO)_", key)}
+    environment = {key: value for key, value in os.environ.items() if not UNWANTED.match(key)}
     try:
         process = await asyncio.create_subprocess_exec(*command, env=environment, **pipes)
     except OSError as error:

@@ -114,9 +114,13 @@ FAKE_SLURM = {  # a queue in a file; jobs of the real user, unless a filter hide
     "sbatch": """
         case "$*" in *--test-only*) exit 0 ;; esac
         if [ -e limit ]; then echo "sbatch: error: QOSMaxSubmitJobPerUserLimit" >&2; exit 1; fi
-        echo "$*" >> submitted
+        echo "$*$SBATCH_ARRAY_INX$SLURM_NTASKS$SLURM_CONF" >> submitted
         if [ ! -e dies ]; then wc -l < submitted >> queue; fi
-        wc -l < submitted""",
+        id=$(wc -l < submitted)
+        echo $id
+        for script; do :; done
+        if [ -e runs ]; then SLURMD_NODENAME=n$id SLURM_JOB_ID=$id sh -c "$script" < /dev/null > worker$id 2>&1 & fi""",
+    "srun": 'shift; exec "$@"',
     "scancel": 'echo "$*" >> cancelled; : > queue',
     "scontrol": 'cat "$2"',
     "sinfo": "echo n1 batch; echo n2 batch; echo n1 idle; echo n2 idle",
@@ -136,7 +140,9 @@ def fake_slurm(pilot, tmp_path, monkeypatch):
     (folder / "partition").write_text("".join(" ".join(f"{k}={v}" for k, v in row.items()) + "\n" for row in rows))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("OWNER", pwd.getpwuid(os.getuid()).pw_name)
-    return folder
+    mask = os.umask(0o022)  # the pilot narrows it
+    yield folder
+    os.umask(mask)
 
 
 class Polls:
@@ -173,6 +179,9 @@ def test_there_are_never_more_workers_than_asked_for(fake_slurm, tmp_path, monke
     monkeypatch.setenv("SQUEUE_PARTITION", "batch")
     monkeypatch.setenv("USER", "somebody")
     monkeypatch.setenv("LOGNAME", "somebody")
+    monkeypatch.setenv("SBATCH_ARRAY_INX", "0-9")
+    monkeypatch.setenv("SLURM_NTASKS", "4")
+    monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
     submitted, queue = fake_slurm / "submitted", fake_slurm / "queue"
     counts = []
 
@@ -184,6 +193,9 @@ def test_there_are_never_more_workers_than_asked_for(fake_slurm, tmp_path, monke
     polls = Polls(tmp_path, monkeypatch, look, lambda: look("2\n3\n7\n8\n"), look, lambda: look("2\n3\n"), look)
     assert counts == [3, 3, 3, 3, 4]  # two jobs of the earlier pilot count too
     assert all("--exclusive" in line and "--no-requeue" in line for line in submitted.read_text().splitlines())
+    assert all(
+        line.endswith("/agent.py " + str(tmp_path) + "/etc/slurm.conf") for line in submitted.read_text().splitlines()
+    )
     assert not polls.joined
     assert queue.read_text() == ""
     assert f"-u {os.environ['OWNER']} -n pilot-" in (fake_slurm / "cancelled").read_text()
@@ -843,6 +855,34 @@ def test_workers_leave_in_order_when_the_session_fails(pilot, stage, fake_slurm)
     assert [line["code"] for line in lines if line["ev"] == "exited"] == [0]
     assert lines[-1]["ev"] == "end"
     assert lines[-1]["samples"]["A"] == [line for line in lines if line["ev"] == "samples"][-1]["samples"] > 0
+
+
+def options_of_run(folder, trainer):
+    (folder / "training.toml").write_text(TRAINING.replace('["true"]', json.dumps(trainer)))
+    words = f"run --partition idle --training {folder}/training.toml --out {folder}/out --nodes 2 --host 127.0.0.1"
+    return words.split()
+
+
+def test_a_pilot_trains_from_the_first_worker_to_the_end_of_the_work(pilot, fake_slurm, tmp_path, monkeypatch):
+    (fake_slurm / "runs").touch()
+    trainer = [sys.executable, str(EXAMPLE / "numpy_trainer.py"), "--rate", "4000", "--work", "6400"]
+    monkeypatch.setattr(sys, "argv", ["pilot.py", *options_of_run(tmp_path, trainer)])
+    assert pilot.main() == 0
+    lines = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert {line["node"] for line in lines if line["ev"] == "join"} == {"n1", "n2"}
+    assert lines[-1]["samples"]["A"] >= 6400
+    assert [line["told"] for line in lines if line["ev"] == "gone"] == [False, False]  # after the closing
+    (run,) = (tmp_path / "out").glob("run-*")
+    assert (run / "run.json").exists()
+
+
+def test_a_pilot_says_that_it_has_given_a_training_up(pilot, fake_slurm, tmp_path, monkeypatch, capsys):
+    (fake_slurm / "runs").touch()
+    monkeypatch.setattr(module("coordinator"), "MOST_FAILURES", 1)
+    monkeypatch.setattr(pilot, "MOST_FAILURES", 1)
+    monkeypatch.setattr(sys, "argv", ["pilot.py", *options_of_run(tmp_path, ["false"])])
+    assert pilot.main() == 1
+    assert "given up: A; see" in capsys.readouterr().err
 
 
 def start_pilot(folder, *more):
