@@ -66,47 +66,38 @@ def faults_of(
     own = partitions.get(name)
     if own is None:
         return [f"no partition {name}: there are {', '.join(sorted(partitions))}"]
-    faults = []
-    mode = own.get("PreemptMode") or config.get("PreemptMode", "OFF")
-    if config.get("PreemptType", "preempt/none") != "preempt/partition_prio":
-        faults.append(
-            f"no preemption by partitions (PreemptType={config.get('PreemptType')}): batch jobs would wait for workers"
-        )
-    elif mode.split(",")[-1] not in ("REQUEUE", "CANCEL"):
-        faults.append(f"jobs of partition {name} are not preempted (PreemptMode={mode}): expected REQUEUE or CANCEL")
+    kind, mode = config.get("PreemptType", "preempt/none"), own.get("PreemptMode") or config.get("PreemptMode", "OFF")
     exempt = config.get("PreemptExemptTime", "NONE")
-    if exempt != "NONE" and seconds_of(exempt) > 0:
-        faults.append(f"jobs are not preempted for a while (PreemptExemptTime={exempt}): batch jobs would wait for it")
-    own_tier = int(own.get("PriorityTier", 1))
-    above = [other for other, values in partitions.items() if int(values.get("PriorityTier", 1)) > own_tier]
-    if not above:
-        faults.append(f"no partition has a higher PriorityTier than {name} ({own_tier}): nobody could preempt a worker")
-    elif uncovered := sorted(nodes.get(name, set()).difference(*(nodes.get(other, set()) for other in above))):
-        faults.append(
-            f"{len(uncovered)} nodes of {name}, such as {uncovered[0]}, are in no partition above it"
-            f" ({', '.join(above)}): nobody could preempt a worker there"
-        )
-    if seconds_of(own.get("GraceTime", "0")) < 2:
-        faults.append(
-            f"no grace time (GraceTime={own.get('GraceTime')}): workers could not save; at least 2 s are needed"
-        )
+    tier = int(own.get("PriorityTier", 1))
+    above = [other for other, values in partitions.items() if int(values.get("PriorityTier", 1)) > tier]
+    uncovered = sorted(nodes.get(name, set()).difference(*(nodes.get(other, set()) for other in above)))
+    grace, longest, state = own.get("GraceTime", "0"), own.get("MaxTime", "UNLIMITED"), own.get("State", "UP")
     suspend = own.get("SuspendTime", "GLOBAL")
     suspend = config.get("SuspendTime", "NONE") if suspend == "GLOBAL" else suspend
-    is_excepted = name in config.get("SuspendExcParts", "").split(",")
-    if (
-        0 < seconds_of(suspend) < math.inf
-        and not is_excepted
-        and config.get("SuspendProgram", "(null)") not in ("(null)", "")
-    ):
-        faults.append(
-            f"power saving (SuspendTime={suspend}): Slurm prefers nodes that are powered down to"
-            " preemption, so workers on the nodes that are awake would hold up batch jobs"
-        )
-    if own.get("State", "UP") != "UP":
-        faults.append(f"partition {name} is {own['State']}")
-    if minutes * 60 > seconds_of(own.get("MaxTime", "UNLIMITED")):
-        faults.append(f"workers of {minutes} minutes are longer than MaxTime={own['MaxTime']} of {name}: give --time")
-    return faults
+    saves_power = 0 < seconds_of(suspend) < math.inf and config.get("SuspendProgram", "(null)") not in ("(null)", "")
+    faults = {
+        f"no preemption by partitions (PreemptType={kind}): batch jobs would wait for workers": (
+            kind != "preempt/partition_prio"
+        ),
+        f"jobs of partition {name} are not preempted (PreemptMode={mode}): expected REQUEUE or CANCEL": (
+            mode.split(",")[-1] not in ("REQUEUE", "CANCEL")
+        ),
+        f"jobs are not preempted for a while (PreemptExemptTime={exempt}): batch jobs would wait for it": (
+            exempt != "NONE" and seconds_of(exempt) > 0
+        ),
+        f"{len(uncovered)} nodes of {name}, such as {uncovered[:1]}, are in no partition of a PriorityTier above {tier}"
+        f" (there are {above}): nobody could preempt a worker there": bool(uncovered),
+        f"no grace time (GraceTime={grace}): workers could not save; at least 2 s are needed": seconds_of(grace) < 2,
+        f"power saving (SuspendTime={suspend}): Slurm prefers nodes that are powered down to preemption,"
+        " so workers on the nodes that are awake would hold up batch jobs": (
+            saves_power and name not in config.get("SuspendExcParts", "").split(",")
+        ),
+        f"partition {name} is {state}": state != "UP",
+        f"workers of {minutes} minutes are longer than MaxTime={longest} of {name}: give --time": (
+            minutes * 60 > seconds_of(longest)
+        ),
+    }
+    return [text for text, is_so in faults.items() if is_so]
 
 
 async def check(partition: str, minutes: int) -> tuple[list[str], float, list[str]]:

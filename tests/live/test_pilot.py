@@ -94,7 +94,7 @@ def test_a_site_on_which_workers_disturb_nobody_is_not_refused(pilot, config, ow
 
 def test_nodes_that_no_partition_above_has_are_named(pilot):
     (fault,) = faults(members={**MEMBERS, "batch": {"n2", "n3"}})
-    assert "1 nodes of idle, such as n1," in fault
+    assert "1 nodes of idle, such as ['n1']," in fault
 
 
 def test_a_partition_that_is_not_there_is_named(pilot):
