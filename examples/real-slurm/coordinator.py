@@ -380,10 +380,11 @@ class Coordinator:
             await asyncio.sleep(TICK_S)
             self.tick()
             if self.now() >= greeted_at + PING_S:
+                was_asleep = self.now() > greeted_at + 2 * PING_S  # then what workers said has not been read yet
                 greeted_at = self.now()
                 for worker in list(self.workers.values()):
                     worker.send(do="ping")
-                    if self.now() > worker.heard_at + SILENCE_S and not worker.writer.is_closing():
+                    if self.now() > worker.heard_at + SILENCE_S and not was_asleep:
                         worker.writer.transport.abort()
             if self.now() >= measured_at + STEADY_S:
                 measured_at = self.now()

@@ -20,6 +20,7 @@ class SessionDecider:
         self.session = session
         self.jobs, self.known = jobs, dict(jobs)
         self.learns = learns
+        self.ended: set[str] = set()  # the session takes no more of these
 
     def change(self, time_us: int, node: str, is_idle: bool) -> None:
         """Give the session a row of its log."""
@@ -39,12 +40,16 @@ class SessionDecider:
 
     def report(self, time_us: int, training: str, samples: float, ended: str = "") -> None:
         """Report progress to the session."""
+        if training in self.ended:
+            return
+        if ended:
+            self.ended.add(training)
         self.session.report(training, samples, at=time_us, ended=ended or None)
 
     def measured(self, time_us: int, training: str, meter: Meter) -> None:
         """Let the session decide with what was measured, if it differs from what it knows."""
         job = meter.applied_to(self.jobs[training])
-        if self.learns and differ(job, self.known[training]):
+        if self.learns and training not in self.ended and differ(job, self.known[training]):
             self.known[training] = job
             costs = {name: getattr(job, name) for name in COSTS}
             self.session.update_job(training, throughput=job.throughput, **costs, at=time_us)

@@ -711,6 +711,20 @@ def test_of_two_workers_of_a_node_the_later_one_stays(stage):
     assert events == ["join", "gone", "join", "closing", "gone"]
 
 
+def test_a_pilot_that_stood_still_asks_before_it_parts_with_its_workers(stage):
+    async def script():
+        stage.agent("n1")
+        await stage.trains_on("n1")
+        (worker,) = stage.coordinator.workers.values()
+        stage.coordinator._offset += 60  # as if all had stood still
+        stood_until = stage.coordinator.now()
+        await stage.until(lambda: worker.is_gone or worker.heard_at > stood_until)
+        await asyncio.sleep(2 * module("coordinator").TICK_S)
+        assert not worker.is_gone
+
+    stage.play(script)
+
+
 def test_nobody_from_outside_ends_the_pilot(stage):
     stage.coordinator.nodes = ["n1"]
 
@@ -857,8 +871,10 @@ def test_workers_leave_in_order_when_the_session_fails(pilot, stage, fake_slurm)
     assert lines[-1]["samples"]["A"] == [line for line in lines if line["ev"] == "samples"][-1]["samples"] > 0
 
 
-def options_of_run(folder, trainer):
-    (folder / "training.toml").write_text(TRAINING.replace('["true"]', json.dumps(trainer)))
+def options_of_run(folder, *trainers):
+    tables = [TRAINING.replace('["true"]', json.dumps(trainer)) for trainer in trainers]
+    text = "".join(table.replace("jobs.A", f"jobs.{name}") for name, table in zip("AB", tables, strict=False))
+    (folder / "training.toml").write_text(text)
     words = f"run --partition idle --training {folder}/training.toml --out {folder}/out --nodes 2 --host 127.0.0.1"
     return words.split()
 
@@ -874,6 +890,30 @@ def test_a_pilot_trains_from_the_first_worker_to_the_end_of_the_work(pilot, fake
     assert [line["told"] for line in lines if line["ev"] == "gone"] == [False, False]  # after the closing
     (run,) = (tmp_path / "out").glob("run-*")
     assert (run / "run.json").exists()
+
+
+def test_the_others_go_on_when_a_training_has_ended_whatever_its_ranks_do_then(
+    pilot, fake_slurm, tmp_path, monkeypatch
+):
+    (fake_slurm / "runs").touch()
+    monkeypatch.setattr(module("measures"), "SHORTEST_S", 0.1)
+    text = (
+        "import json, sys, time\n"
+        "for k in range(1, 11):\n"
+        "    print(json.dumps({'samples': 1000 * k, 'saved': True, 'done': k == 10 * DONE}), flush=True)\n"
+        "    time.sleep(0.1)\n"
+    )
+    first = [sys.executable, "-c", text.replace("DONE", "1") + "sys.exit(5)"]
+    second = [
+        sys.executable,
+        "-c",
+        text.replace("DONE", "0") + "time.sleep(2); print(json.dumps({'samples': 9999, 'done': True}))",
+    ]
+    monkeypatch.setattr(sys, "argv", ["pilot.py", *options_of_run(tmp_path, first, second)])
+    assert pilot.main() == 0
+    lines = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert lines[-1]["samples"] == {"A": 10_000, "B": 9999}
+    assert {"exited", 5} <= {value for line in lines for value in (line["ev"], line.get("code"))}
 
 
 def test_a_pilot_says_that_it_has_given_a_training_up(pilot, fake_slurm, tmp_path, monkeypatch, capsys):
