@@ -163,6 +163,8 @@ class Agent:
         self.limit_s = max(self.hello.get("grace_s", 0) - 1.0, 0.5)
         self.send(ev="leaving", seen=time.time())
         self.leaving.set()
+        if not self.hello:  # nothing runs: do not wait for the answer of the pilot
+            self.writer.close()
 
     async def work(self) -> None:
         """Serve the pilot from the connection to the end."""

@@ -632,6 +632,29 @@ def test_an_agent_leaves_a_pilot_that_talks_nonsense(stage):
     stage.play(script)
 
 
+def test_an_agent_leaves_at_once_while_the_pilot_has_not_answered(stage):
+    async def scene():
+        heard = []
+
+        async def silent_pilot(reader, writer):
+            writer.write(b'{"nonce": "x"}\n')
+            heard.append(json.loads(await reader.readline()))
+            stage.agents["n1"].send_signal(signal.SIGTERM)
+            heard.append(json.loads(await reader.readline()))
+            heard.append(await reader.readline())
+
+        server = await asyncio.start_server(silent_pilot, "127.0.0.1", 0)
+        place = {"host": "127.0.0.1", "port": server.sockets[0].getsockname()[1], "secret": "s"}
+        (stage.folder / "pilot.json").write_text(json.dumps(place))
+        stage.agent("n1")
+        await stage.until(lambda: stage.agents["n1"].poll() is not None, module("agent").STOP_S - 2)
+        server.close()
+        hello, leaving, end = heard
+        assert (hello["node"], leaving["ev"], end) == ("n1", "leaving", b"")
+
+    asyncio.run(scene())
+
+
 # -- runs that end otherwise than asked --------------------------------------------------------------------------------
 
 
