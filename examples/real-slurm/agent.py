@@ -183,7 +183,7 @@ def main() -> int:
     """Work for the pilot of a folder."""
     try:
         asyncio.run(Agent(Path(sys.argv[1])).work())
-    except (OSError, ValueError, KeyError, TimeoutError) as error:
+    except (OSError, ValueError, KeyError, TypeError, TimeoutError) as error:
         print(f"agent.py: no pilot to work for: {error!r}", file=sys.stderr)
         return 1
     return 0

@@ -329,13 +329,8 @@ class Coordinator:
             "BFREPLAY_SECRET": secrets.token_hex(16),
         }
         for rank, worker in enumerate(workers):
-            worker.send(
-                do="start",
-                run=training.run,
-                trainer=training.trainer,
-                state=shared["BFREPLAY_STATE"],
-                environment={**shared, "RANK": str(rank)},
-            )
+            place = {"state": shared["BFREPLAY_STATE"], "environment": {**shared, "RANK": str(rank)}}
+            worker.send(do="start", run=training.run, trainer=training.trainer, **place)
         self.note("start", job=training.name, run=training.run, nodes=nodes)
 
     def is_busy(self, nodes: tuple[str, ...]) -> bool:

@@ -123,16 +123,10 @@ class ScriptDecider:
 
 def phases_of(trainings: list[Training], n_nodes: int) -> list[dict[str, int]]:
     """Return numbers of nodes of the trainings, phase by phase: each number twice, the second time from none."""
-    left = {
-        training.name: sorted(
-            {
-                n
-                for n in (*PHASE_COUNTS, training.max_nodes)
-                if training.min_nodes <= n <= min(training.max_nodes, n_nodes)
-            }
-        )
-        for training in trainings
-    }
+    left = {}
+    for training in trainings:
+        least, most = training.min_nodes, min(training.max_nodes, n_nodes)
+        left[training.name] = sorted(n for n in {*PHASE_COUNTS, training.max_nodes} if least <= n <= most)
     phases = []
     while any(left.values()):
         free, phase = n_nodes, dict.fromkeys(left, 0)

@@ -80,12 +80,9 @@ def go_on(trainings: list[Training], file: Path) -> int:
 
 def jobs_for(trainings: list[Training], file: Path | None) -> dict[str, ElasticJob]:
     """Return a job for each training: as measured, or in proportion to its nodes if nothing was."""
-    if file is None:
-        known = {}
-    else:
-        known = {job.name: job for job in load_jobs(file)}
-        if missing := [training.name for training in trainings if training.name not in known]:
-            raise PilotError(f"{file} has no job {missing[0]}: run `pilot.py measure` with this training file")
+    known = {} if file is None else {job.name: job for job in load_jobs(file)}
+    if file and (missing := [training.name for training in trainings if training.name not in known]):
+        raise PilotError(f"{file} has no job {missing[0]}: run `pilot.py measure` with this training file")
     jobs = {}
     for training in trainings:
         bounds = {"min_nodes": training.min_nodes, "max_nodes": training.max_nodes, "work_samples": math.inf}
@@ -138,8 +135,7 @@ async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None
     file = coordinator.folder / "jobs.csv"
     if file.exists():
         raise PilotError(f"{file} exists: give another --out, or remove it to measure again")
-    script = ScriptDecider(trainings, options.nodes, options.seconds)
-    coordinator.decider = script
+    coordinator.decider = script = ScriptDecider(trainings, options.nodes, options.seconds)
     await coordinate(coordinator, options)
     if not script.is_done:
         raise PilotError("stopped before all was measured")
@@ -153,14 +149,8 @@ async def run(coordinator: Coordinator, options: argparse.Namespace) -> None:
     """Train, as a session decides; leave the run of the session in the folder."""
     jobs = jobs_for(list(coordinator.trainings.values()), options.measured)
     nodes = coordinator.nodes
-    settings = {
-        "t_fwd": options.t_fwd,
-        "settle": options.settle,
-        "max_parallel": len(jobs),
-        "notice": True,
-        "clear": 0.0,
-    }
-    settings |= {"efficiency": False, "bound": False}
+    settings = {"t_fwd": options.t_fwd, "settle": options.settle, "max_parallel": len(jobs), "notice": True}
+    settings |= {"clear": 0.0, "efficiency": False, "bound": False}
     # a rehearsal loads or compiles all that the first decision needs, before anybody waits for it
     with open_session(NodeEvents.to_come(nodes, 0), list(jobs.values()), options.policy, **settings) as session:
         session.advance([(1_000_000, node, "idle") for node in nodes])
@@ -263,7 +253,8 @@ def read_options() -> argparse.Namespace:
         command.add_argument(
             "--nodes", type=int, required=True, help="largest number of workers, waiting ones included"
         )
-        command.add_argument("--host", default=own_address(), help="address on which workers reach this machine")
+        host = own_address()
+        command.add_argument("--host", default=host, help=f"address by which workers reach this machine ({host})")
     measure, run = commands.choices["measure"], commands.choices["run"]
     measure.add_argument("--seconds", type=float, default=12, help="time on each number of nodes (default 12)")
     measure.add_argument("--minutes", type=float, default=60, help="give up after so long (default 60)")
