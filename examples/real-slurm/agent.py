@@ -144,7 +144,7 @@ class Agent:
 
     def kill(self, rank: asyncio.subprocess.Process) -> None:
         """Kill a rank and all that it has started."""
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(OSError):
             os.killpg(rank.pid, signal.SIGKILL)
 
     async def stop(self) -> None:

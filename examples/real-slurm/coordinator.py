@@ -212,8 +212,8 @@ class Coordinator:
         """Take what a worker says."""
         event = message["ev"]
         if event == "leaving" and not worker.is_leaving:
-            worker.is_leaving = True
-            self.change(worker.node, False, "leaving", seen=float(message["seen"]))
+            seen, worker.is_leaving = float(message["seen"]), True
+            self.change(worker.node, False, "leaving", seen=seen)
         elif event == "exited":
             worker.port = int(message["port"])
             self.end_rank(worker, int(message["run"]), int(message["code"]))

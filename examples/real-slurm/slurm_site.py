@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import hashlib
 import math
 import os
@@ -14,9 +15,9 @@ from pathlib import Path
 
 from coordinator import Coordinator
 
-POLL_S = 5.0
 # filters would hide workers, arrays multiply them; of SLURM_* the pilot has those of its own job if it runs in one
-UNWANTED = re.compile("(SQUEUE|SCANCEL|SINFO)_|SBATCH_(ARRAY|WAIT)|SLURM_(?!CONF)")
+UNWANTED = re.compile("(SQUEUE|SCANCEL|SINFO)_|SBATCH_(ARRAY|WAIT)|SLURM_(?!CONF|CLUSTERS|JWT)")
+POLL_S = 5.0
 LONGEST_POLL_S = 300.0  # while workers end before they join
 
 
@@ -39,7 +40,8 @@ async def ask(*command: str, limit_s: float = 10) -> str:
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            with contextlib.suppress(TimeoutError):  # a wrapper's child may hold its output open
+                await asyncio.wait_for(process.wait(), 1)
     if process.returncode:
         raise PilotError(f"{shlex.join(command)}: {errors.decode(errors='replace').strip()}")
     return out.decode(errors="replace")
