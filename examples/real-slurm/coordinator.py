@@ -285,7 +285,7 @@ class Coordinator:
             return
         del training.ranks[worker.node]
         self.note("exited", job=training.name, run=run, node=worker.node, code=code)
-        is_asked = training.is_stopping or training.is_done
+        is_asked = training.is_stopping
         training.is_unasked |= not is_asked
         training.is_failing |= code != 0
         if training.ranks:

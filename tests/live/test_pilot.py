@@ -148,9 +148,9 @@ def fake_slurm(pilot, tmp_path, monkeypatch):
 class Polls:
     """A supply of three workers, and what happens after each of its polls; then it is cancelled."""
 
-    def __init__(self, folder, monkeypatch, *scripts):
+    def __init__(self, folder, monkeypatch, *scripts, joined=()):
         site = module("slurm_site")
-        self.joined, self.notes, self.pauses = set(), [], []
+        self.joined, self.notes, self.pauses = joined, [], []
         options = SimpleNamespace(nodes=3, time=60, partition="idle")
         supply = site.Supply(folder, options, self)
         following = iter(scripts)
@@ -190,13 +190,12 @@ def test_there_are_never_more_workers_than_asked_for(fake_slurm, tmp_path, monke
         if text is not None:
             queue.write_text(text)
 
-    polls = Polls(tmp_path, monkeypatch, look, lambda: look("2\n3\n7\n8\n"), look, lambda: look("2\n3\n"), look)
+    Polls(tmp_path, monkeypatch, look, lambda: look("2\n3\n7\n8\n"), look, lambda: look("2\n3\n"), look)
     assert counts == [3, 3, 3, 3, 4]  # two jobs of the earlier pilot count too
     assert all("--exclusive" in line and "--no-requeue" in line for line in submitted.read_text().splitlines())
     assert all(
         line.endswith("/agent.py " + str(tmp_path) + "/etc/slurm.conf") for line in submitted.read_text().splitlines()
     )
-    assert not polls.joined
     assert queue.read_text() == ""
     assert f"-u {os.environ['OWNER']} -n pilot-" in (fake_slurm / "cancelled").read_text()
 
@@ -212,6 +211,14 @@ def test_workers_that_end_before_they_join_come_ever_more_rarely(fake_slurm, tmp
     assert polls.pauses[9:] == [5, 5]  # those of the last poll have not ended
     assert [event for event, _ in polls.notes] == ["refused"]
     assert str(tmp_path / "workers") in polls.notes[0][1]
+
+
+def test_workers_that_have_joined_are_replaced_at_once(fake_slurm, tmp_path, monkeypatch):
+    joined = {"1", "2", "3"}  # and then their nodes were reclaimed
+    polls = Polls(tmp_path, monkeypatch, lambda: (fake_slurm / "queue").write_text(""), lambda: None, joined=joined)
+    assert polls.pauses == [5, 5, 5]
+    assert not polls.notes
+    assert len((fake_slurm / "submitted").read_text().splitlines()) == 6
 
 
 def test_a_limit_of_the_site_is_told_once(fake_slurm, tmp_path, monkeypatch, capsys):
@@ -582,19 +589,21 @@ def test_reports_that_cannot_be_used_do_no_harm(stage):
         """'{"samples": -1}'""",
         "'{\"samples\": 1' + '0' * 400 + '}'",
         """'{"samples": 5, "event": "begin", "ev": "end", "t": 7, "at": "x", "job": "B"}'""",
+        """'{"samples": 6, "at": 7}'""",  # a clock that is wrong
     ]
     stage.runs_script("\n".join(f"print({report})" for report in reports) + "\nsys.stdin.readline()")
 
     async def script():
         stage.agent("n1")
-        await stage.until(lambda: stage.training.has_stepped)
+        await stage.until(lambda: stage.training.samples == 6)
         await stage.coordinator.close()
 
     lines = stage.play(script)
-    (line,) = (line for line in lines if line["ev"] == "samples")
-    assert (line["samples"], line["job"], line["run"]) == (5, "A", 1)
-    assert line["at"] == pytest.approx(line["t"], abs=1)
-    assert line["t"] > 7
+    reports = [line for line in lines if line["ev"] == "samples"]
+    assert [(line["samples"], line["job"], line["run"]) for line in reports] == [(5, "A", 1), (6, "A", 1)]
+    for line in reports:
+        assert line["at"] == pytest.approx(line["t"], abs=1)
+        assert line["t"] > 7
     assert [line["code"] for line in lines if line["ev"] == "exited"] == [0]
 
 
