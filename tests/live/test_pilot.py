@@ -148,7 +148,7 @@ def fake_slurm(pilot, tmp_path, monkeypatch):
 class Polls:
     """A supply of three workers, and what happens after each of its polls; then it is cancelled."""
 
-    def __init__(self, folder, monkeypatch, *scripts, joined=()):
+    def __init__(self, folder, monkeypatch, *scripts, joined=frozenset()):
         site = module("slurm_site")
         self.joined, self.notes, self.pauses = joined, [], []
         options = SimpleNamespace(nodes=3, time=60, partition="idle")
