@@ -45,6 +45,7 @@ class Agent:
         self.rank: asyncio.subprocess.Process | None = None
         self.run = 0
         self.limit_s = STOP_S  # for a rank to stop
+        self.hello: dict = {}  # of the pilot
         self.tasks: set[asyncio.Task] = set()  # nothing else keeps them alive
         self.leaving = asyncio.Event()
 
@@ -64,6 +65,7 @@ class Agent:
         self.reader, self.writer = await asyncio.open_connection(place["host"], place["port"], limit=LINE_BYTES)
         theirs, own = json.loads(await self.reader.readline())["nonce"], secrets.token_hex(16)
         node = os.environ.get("SLURMD_NODENAME", socket.gethostname())
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.terminate)  # from here on the pilot knows it
         self.send(
             nonce=own,
             proof=proof(place["secret"], "agent", theirs, own),
@@ -77,7 +79,7 @@ class Agent:
 
     async def listen(self) -> None:
         """Do what the pilot asks, until it is silent for too long, gone, or lets this worker leave."""
-        with contextlib.suppress(OSError, TimeoutError):
+        try:
             while line := await asyncio.wait_for(self.reader.readline(), self.hello["silence_s"]):
                 message = json.loads(line)
                 if message["do"] == "start":
@@ -88,24 +90,28 @@ class Agent:
                     self.send(ev="alive")
                 elif message["do"] == "leave":
                     break
-        self.leaving.set()
+        except Exception as error:  # whatever it is, this worker must not stay without a pilot
+            print(f"agent.py: the pilot is lost: {error!r}", file=sys.stderr)
+        finally:
+            self.leaving.set()
 
     async def start(self, order: dict) -> None:
         """Start a rank, and watch it."""
         self.run = order["run"]
         if self.leaving.is_set():
             return self.send(ev="exited", run=self.run, code=-signal.SIGTERM, port=free_port())
-        Path(order["state"]).mkdir(parents=True, exist_ok=True)
         log = Path(order["state"]) / f"rank-{order['environment']['RANK']}.log"
         try:
+            log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as errors:
                 pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "stderr": errors}
                 environment = {**os.environ, **order["environment"]}
                 self.rank = await asyncio.create_subprocess_exec(
-                    *order["trainer"], env=environment, cwd=order["state"], limit=LINE_BYTES, **pipes
+                    *order["trainer"], env=environment, cwd=order["state"], limit=LINE_BYTES, process_group=0, **pipes
                 )
-        except OSError as error:
-            self.send(ev="exited", run=self.run, code=127, port=free_port(), error=str(error))
+        except (OSError, ValueError) as error:
+            print(f"agent.py: run {self.run} cannot start: {error}", file=sys.stderr)
+            self.send(ev="exited", run=self.run, code=127, port=free_port())
         else:
             self.begin(self.watch(self.rank, self.run))
             if self.leaving.is_set():
@@ -114,17 +120,32 @@ class Agent:
 
     async def watch(self, rank: asyncio.subprocess.Process, run: int) -> None:
         """Pass on what a rank reports, and how it ended."""
-        with contextlib.suppress(ValueError):  # a line without an end
+        reading = asyncio.create_task(self.pass_on(rank, run))
+        while rank.returncode is None:
+            # wait() alone may also wait for the end of its output, which what it has left behind holds open
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(rank.wait(), 0.5)
+        self.kill(rank)
+        await asyncio.wait([reading], timeout=1)
+        self.rank = None
+        self.send(ev="exited", run=run, code=rank.returncode, port=free_port())
+
+    async def pass_on(self, rank: asyncio.subprocess.Process, run: int) -> None:
+        """Pass on the reports of a rank; kill one that writes a line without an end."""
+        try:
             while line := await rank.stdout.readline():
-                with contextlib.suppress(ValueError):
+                with contextlib.suppress(ValueError, RecursionError, OSError):
                     report = json.loads(line)
                     if isinstance(report, dict):
                         self.send(ev="report", run=run, report=report)
-        if rank.returncode is None and rank.stdout.at_eof() is False:
-            rank.kill()
-        code = await rank.wait()
-        self.rank = None
-        self.send(ev="exited", run=run, code=code, port=free_port())
+                        await self.writer.drain()  # a rank that writes faster than the pilot reads has to wait
+        except ValueError:
+            self.kill(rank)
+
+    def kill(self, rank: asyncio.subprocess.Process) -> None:
+        """Kill a rank and all that it has started."""
+        with contextlib.suppress(OSError):
+            os.killpg(rank.pid, signal.SIGKILL)
 
     async def stop(self) -> None:
         """Stop the rank in order; kill it when it takes too long."""
@@ -135,19 +156,19 @@ class Agent:
         try:
             await asyncio.wait_for(rank.wait(), self.limit_s)
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                rank.kill()
+            self.kill(rank)
 
     def terminate(self) -> None:
         """Leave: Slurm wants the node."""
-        self.limit_s = max(self.hello["grace_s"] - 1.0, 0.5)
+        self.limit_s = max(self.hello.get("grace_s", 0) - 1.0, 0.5)
         self.send(ev="leaving", seen=time.time())
         self.leaving.set()
+        if not self.hello:  # nothing runs: do not wait for the answer of the pilot
+            self.writer.close()
 
     async def work(self) -> None:
         """Serve the pilot from the connection to the end."""
         await asyncio.wait_for(self.connect(), STOP_S)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.terminate)
         self.begin(self.listen())
         await self.leaving.wait()
         await self.stop()
@@ -162,7 +183,7 @@ def main() -> int:
     """Work for the pilot of a folder."""
     try:
         asyncio.run(Agent(Path(sys.argv[1])).work())
-    except (OSError, ValueError, KeyError, TimeoutError) as error:
+    except (OSError, ValueError, KeyError, TypeError, TimeoutError) as error:
         print(f"agent.py: no pilot to work for: {error!r}", file=sys.stderr)
         return 1
     return 0

@@ -12,7 +12,7 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -27,6 +27,8 @@ SILENCE_S = 12.0  # a worker and a pilot that have not heard of each other for s
 TICK_S = 0.05
 MOST_FAILURES = 5  # one after another, without a step
 SETTLED_S = 5.0  # by then a decision has been taken, if there was something to decide
+SKEW_S = 5.0  # by how much the clock of a node may differ
+MOST_SAMPLES = 1e30
 STEADY_S = 30.0  # a training that runs on is measured anew after so long
 
 
@@ -85,6 +87,7 @@ class Training:
     reported_at: float = 0.0
     is_stopping: bool = False
     is_failing: bool = False  # a rank of this run has not ended in order
+    is_unasked: bool = False  # a rank of this run has ended although nobody had asked it to
     is_done: bool = False
     has_stepped: bool = False
     n_failures: int = 0
@@ -97,6 +100,7 @@ class Coordinator:
     """Workers, trainings, and what connects them."""
 
     decider: Decider
+    nodes: Collection[str] = ()  # those that may join, if not all
 
     def __init__(self, folder: Path, trainings: list[Training], log: TextIO, grace_s: float, latest_run: int) -> None:
         self.folder = folder
@@ -106,7 +110,7 @@ class Coordinator:
         self.secret = secrets.token_hex(32)
         self.workers: dict[str, Worker] = {}  # by node
         self.latest_run = latest_run
-        self.lost_workers = asyncio.Event()
+        self.joined: set[str] = set()  # jobs of all workers that ever joined
         self.decided_us = self.changed_us = 0
         self._offset = time.time() - time.monotonic()  # a clock that is set must not turn time back
         self._latest_us = 0
@@ -144,12 +148,12 @@ class Coordinator:
         """Let a worker join that proves it knows the secret, and listen to it until it is gone."""
         try:
             if (worker := await self.greet(reader, writer)) is not None:
-                self.join(worker)
                 try:
-                    while line := await reader.readline():
+                    self.join(worker)
+                    while not worker.is_gone and (line := await reader.readline()):
                         worker.heard_at = self.now()
                         self.hear(worker, json.loads(line))
-                except (OSError, ValueError, KeyError, TypeError) as error:
+                except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                     print(f"pilot: the worker on {worker.node} is lost: {error!r}", file=sys.stderr)
                     if isinstance(error, BfreplayError):
                         raise
@@ -168,6 +172,8 @@ class Coordinator:
             hello = json.loads(await asyncio.wait_for(reader.readline(), 5))
             if not hmac.compare_digest(hello["proof"], proof(self.secret, "agent", own, hello["nonce"])):
                 raise ConnectionError("it does not know the secret")
+            if self.nodes and hello["node"] not in self.nodes:
+                raise ConnectionError(f"node {hello['node']} was not in the partition when the pilot began")
             worker = Worker(
                 node=str(hello["node"]),
                 slurm_job=str(hello["slurm_job"]),
@@ -176,7 +182,7 @@ class Coordinator:
                 port=int(hello["port"]),
                 heard_at=self.now(),
             )
-        except (OSError, ValueError, KeyError, TypeError, TimeoutError) as error:
+        except Exception as error:  # of a stranger, whatever it sends
             print(f"pilot: refused a connection: {error!r}", file=sys.stderr)
             return None
         own_proof = proof(self.secret, "pilot", hello["nonce"], own)
@@ -184,10 +190,12 @@ class Coordinator:
         return worker
 
     def join(self, worker: Worker) -> None:
-        """Give the decider the node of a worker."""
+        """Give the decider the node of a worker; one that was there before has to leave."""
         if (before := self.workers.get(worker.node)) is not None:
             self.lose(before)
+            before.writer.transport.abort()
         self.workers[worker.node] = worker
+        self.joined.add(worker.slurm_job)
         self.change(worker.node, True, "join", slurm_job=worker.slurm_job)
 
     def change(self, node: str, is_idle: bool, event: str, **more: object) -> None:
@@ -204,15 +212,16 @@ class Coordinator:
         """Take what a worker says."""
         event = message["ev"]
         if event == "leaving" and not worker.is_leaving:
-            worker.is_leaving = True
-            self.change(worker.node, False, "leaving", seen=float(message["seen"]))
+            seen, worker.is_leaving = float(message["seen"]), True
+            self.change(worker.node, False, "leaving", seen=seen)
         elif event == "exited":
             worker.port = int(message["port"])
             self.end_rank(worker, int(message["run"]), int(message["code"]))
         elif event == "report":
             training = self.serves(worker, int(message["run"]))
             report = message["report"]
-            if training is not None and isinstance(report.get("samples"), int | float):
+            samples = report.get("samples")
+            if training is not None and isinstance(samples, int | float) and 0 <= samples <= MOST_SAMPLES:
                 self.take_report(training, report)
 
     def lose(self, worker: Worker) -> None:
@@ -220,16 +229,15 @@ class Coordinator:
         if worker.is_gone:
             return
         worker.is_gone = True
+        if self.workers.get(worker.node) is worker:
+            del self.workers[worker.node]
         for training in self.trainings.values():
             if training.ranks.get(worker.node) is worker:
                 self.end_rank(worker, training.run, -9)
-        if self.workers.get(worker.node) is worker:
-            del self.workers[worker.node]
         if worker.is_leaving:
             self.note("gone", node=worker.node, told=True)
         else:
             self.change(worker.node, False, "gone", told=False)
-        self.lost_workers.set()
 
     # -- trainings -------------------------------------------------------------------------------------------------
 
@@ -242,13 +250,16 @@ class Coordinator:
 
     def take_report(self, training: Training, report: dict) -> None:
         """Note progress, and what else a trainer says."""
-        samples, at = float(report["samples"]), float(report.get("at", self.now()))
+        samples, at = float(report["samples"]), report.get("at")
+        if not (isinstance(at, int | float) and abs(at - self.now()) < SKEW_S):
+            at = self.now()
         training.samples, training.has_stepped, training.n_failures = samples, True, 0
         if report.get("saved"):
             training.saved = samples
         if not training.is_stopping:
             training.meter.report(at, samples)
-        self.note("samples", **{**report, "job": training.name, "run": training.run, "at": at})
+        more = {key: report[key] for key in ("saved", "done", "loss") if key in report}
+        self.note("samples", job=training.name, run=training.run, samples=report["samples"], at=at, **more)
         if report.get("done") and not training.is_done:
             training.is_done = True
             self.decider.report(self.next_us(), training.name, samples, "finished")
@@ -274,22 +285,27 @@ class Coordinator:
             return
         del training.ranks[worker.node]
         self.note("exited", job=training.name, run=run, node=worker.node, code=code)
+        is_asked = training.is_stopping
+        training.is_unasked |= not is_asked
         training.is_failing |= code != 0
-        if code and training.ranks and not training.is_stopping:
-            self.stop(training)
-            training.is_stopping = False  # by a failure, which counts
         if training.ranks:
+            if not is_asked:  # before the first step the others would wait for it
+                self.stop(training)
             return
-        was_stopped, training.nodes, training.is_stopping = training.is_stopping, frozenset(), False
+        # what a lost worker has ended is no failure of the training
+        is_failure = training.is_unasked and not training.has_stepped and self.workers.keys() >= training.nodes
+        training.nodes, training.is_stopping = frozenset(), False
         if training.is_failing:
             training.samples = training.saved
             self.decider.report(self.next_us(), training.name, training.saved)
-            training.n_failures += not (training.has_stepped or was_stopped)
-            training.not_before = self.now() + min(2.0**training.n_failures - 1, 60)
-            if training.n_failures >= MOST_FAILURES:
-                training.is_done = True
-                self.note("failed", job=training.name, reason=f"{MOST_FAILURES} runs without a step")
-                self.decider.report(self.next_us(), training.name, training.saved, "failed")
+        training.n_failures += is_failure
+        training.not_before = self.now() + min(2.0**training.n_failures - 1, 60)
+        if is_failure and training.n_failures >= MOST_FAILURES:
+            training.is_done = True
+            reason = f"{MOST_FAILURES} runs without a step; see {self.folder / 'state' / training.name}"
+            self.note("failed", job=training.name, reason=reason)
+            print(f"pilot: training {training.name} is given up: {reason}", file=sys.stderr)
+            self.decider.report(self.next_us(), training.name, training.saved, "failed")
 
     def start(self, training: Training, nodes: tuple[str, ...]) -> None:
         """Start a rank on each of these nodes."""
@@ -297,10 +313,11 @@ class Coordinator:
         self.latest_run += 1
         training.run = self.latest_run
         training.nodes, training.ranks = frozenset(nodes), dict(zip(nodes, workers, strict=True))
-        training.is_failing = training.has_stepped = False
         since, samples, is_restart = training.changed or (self.now(), training.samples, False)
-        training.changed = None
-        training.meter.begin(Run(len(nodes), since, samples, is_restart))
+        # the pause after an end that no decision caused is not measured
+        is_measured = training.is_failing or training.is_unasked
+        training.meter.begin(Run(len(nodes), since, samples, is_restart, is_measured=is_measured))
+        training.changed, training.is_failing, training.is_unasked, training.has_stepped = None, False, False, False
         shared = {
             "WORLD_SIZE": str(len(nodes)),
             "MASTER_ADDR": workers[0].address,
@@ -312,13 +329,8 @@ class Coordinator:
             "BFREPLAY_SECRET": secrets.token_hex(16),
         }
         for rank, worker in enumerate(workers):
-            worker.send(
-                do="start",
-                run=training.run,
-                trainer=training.trainer,
-                state=shared["BFREPLAY_STATE"],
-                environment={**shared, "RANK": str(rank)},
-            )
+            place = {"state": shared["BFREPLAY_STATE"], "environment": {**shared, "RANK": str(rank)}}
+            worker.send(do="start", run=training.run, trainer=training.trainer, **place)
         self.note("start", job=training.name, run=training.run, nodes=nodes)
 
     def is_busy(self, nodes: tuple[str, ...]) -> bool:
@@ -350,7 +362,7 @@ class Coordinator:
                     self.begin_change(training, self.decided_us / 1e6)
                 self.stop(training)
             elif not training.ranks and len(nodes) < training.min_nodes and is_settled:
-                training.changed = None  # the next start is one from zero
+                training.changed, training.is_failing, training.is_unasked = None, False, False  # a start from zero
             elif not training.ranks and is_settled and not self.is_busy(nodes):
                 training.changed = training.changed or (self.decided_us / 1e6, training.samples, False)
                 if self.now() >= training.not_before:
@@ -363,11 +375,12 @@ class Coordinator:
             await asyncio.sleep(TICK_S)
             self.tick()
             if self.now() >= greeted_at + PING_S:
+                was_asleep = self.now() > greeted_at + 2 * PING_S  # then what workers said has not been read yet
                 greeted_at = self.now()
                 for worker in list(self.workers.values()):
                     worker.send(do="ping")
-                    if self.now() > worker.heard_at + SILENCE_S and not worker.writer.is_closing():
-                        worker.writer.close()
+                    if self.now() > worker.heard_at + SILENCE_S and not was_asleep:
+                        worker.writer.transport.abort()
             if self.now() >= measured_at + STEADY_S:
                 measured_at = self.now()
                 for training in self.trainings.values():

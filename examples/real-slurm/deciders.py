@@ -20,6 +20,7 @@ class SessionDecider:
         self.session = session
         self.jobs, self.known = jobs, dict(jobs)
         self.learns = learns
+        self.ended: set[str] = set()  # the session takes no more of these
 
     def change(self, time_us: int, node: str, is_idle: bool) -> None:
         """Give the session a row of its log."""
@@ -39,12 +40,16 @@ class SessionDecider:
 
     def report(self, time_us: int, training: str, samples: float, ended: str = "") -> None:
         """Report progress to the session."""
+        if training in self.ended:
+            return
+        if ended:
+            self.ended.add(training)
         self.session.report(training, samples, at=time_us, ended=ended or None)
 
     def measured(self, time_us: int, training: str, meter: Meter) -> None:
         """Let the session decide with what was measured, if it differs from what it knows."""
         job = meter.applied_to(self.jobs[training])
-        if self.learns and differ(job, self.known[training]):
+        if self.learns and training not in self.ended and differ(job, self.known[training]):
             self.known[training] = job
             costs = {name: getattr(job, name) for name in COSTS}
             self.session.update_job(training, throughput=job.throughput, **costs, at=time_us)
@@ -81,9 +86,10 @@ class ScriptDecider:
 
     def change(self, time_us: int, node: str, is_idle: bool) -> None:
         """Count the workers; one that leaves spoils the measurement."""
-        if not is_idle and self.phases:
+        if is_idle:
+            self.idle.append(node)
+        elif not self.is_done:
             raise PilotError(f"the worker on {node} left: measure while the machine is quiet")
-        self.idle.append(node)
 
     def decide(self, time_us: int) -> list[dict]:
         """Return the next phase when it is due."""
@@ -108,7 +114,8 @@ class ScriptDecider:
     def report(self, time_us: int, training: str, samples: float, ended: str = "") -> None:
         """Refuse a training that ends while it is measured."""
         if ended:
-            raise PilotError(f"training {training} {ended} while it was measured; give it more work")
+            fix = "give it more work" if ended == "finished" else "see its messages in the folder state"
+            raise PilotError(f"training {training} {ended} while it was measured: {fix}")
 
     def measured(self, time_us: int, training: str, meter: Meter) -> None:
         """Do nothing: the meters are read at the end."""
@@ -116,16 +123,10 @@ class ScriptDecider:
 
 def phases_of(trainings: list[Training], n_nodes: int) -> list[dict[str, int]]:
     """Return numbers of nodes of the trainings, phase by phase: each number twice, the second time from none."""
-    left = {
-        training.name: sorted(
-            {
-                n
-                for n in (*PHASE_COUNTS, training.max_nodes)
-                if training.min_nodes <= n <= min(training.max_nodes, n_nodes)
-            }
-        )
-        for training in trainings
-    }
+    left = {}
+    for training in trainings:
+        least, most = training.min_nodes, min(training.max_nodes, n_nodes)
+        left[training.name] = sorted(n for n in {*PHASE_COUNTS, training.max_nodes} if least <= n <= most)
     phases = []
     while any(left.values()):
         free, phase = n_nodes, dict.fromkeys(left, 0)

@@ -23,9 +23,9 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
-from coordinator import Coordinator, Training
+from coordinator import MOST_FAILURES, MOST_SAMPLES, Coordinator, Training
 from deciders import ScriptDecider, SessionDecider
-from slurm_site import PilotError, Supply, ask, check
+from slurm_site import PilotError, Supply, check
 
 from bfreplay import BfreplayError, ElasticJob, JobSet, NodeEvents, TabulatedCurve, load_jobs, open_session, write_jobs
 
@@ -38,14 +38,14 @@ def read_trainings(file: Path) -> list[Training]:
         tables = tomllib.loads(file.read_text())["jobs"]
         trainings = []
         for name, table in tables.items():
-            words = [
-                str(file.parent.resolve() / word) if (file.parent / word).is_file() else word
-                for word in table["trainer"]
-            ]
+            words = table["trainer"]
+            if not isinstance(words, list):
+                raise ValueError(f"trainer = {words!r}: expected a list of words")
+            words = [str(file.parent.resolve() / word) if (file.parent / word).is_file() else word for word in words]
             counts = int(table["min_nodes"]), int(table["max_nodes"])
             save_every_s = float(table["save_every_s"])
             is_sound = 1 <= counts[0] <= counts[1] and 0 < save_every_s < math.inf and words
-            if not re.fullmatch(r"[\w.-]{1,64}", name) or not is_sound:
+            if not re.fullmatch(r"\w[\w.-]{0,63}", name) or not is_sound:
                 raise ValueError(f"job {name!r}: expected a plain name, a command, 1 <= min_nodes <= max_nodes, a time")
             trainings.append(Training(name, words, *counts, save_every_s))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -61,13 +61,18 @@ def go_on(trainings: list[Training], file: Path) -> int:
     """Let the trainings go on from what the log of a pilot before says they have saved; return its last run."""
     saved: dict[str, float] = {}
     latest_run = 0
-    with file.open() as lines:
+    text = ""
+    with file.open("r+", errors="replace") as lines:
         for text in lines:
-            with contextlib.suppress(ValueError):  # the last line of a pilot that was killed
-                line = json.loads(text)
-                latest_run = max(latest_run, line.get("run", 0))
-                if line["ev"] == "samples" and line.get("saved"):
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                line = json.loads(text)  # the last one may be cut
+                if not 0 < line["run"] < 1 << 31:  # a run of a trainer is a number of 32 bits
+                    continue
+                latest_run = max(latest_run, int(line["run"]))
+                if line["ev"] == "samples" and line.get("saved") is True and 0 <= line["samples"] <= MOST_SAMPLES:
                     saved[line["job"]] = float(line["samples"])
+        if text and not text.endswith("\n"):
+            lines.write("\n")
     for training in trainings:
         training.saved = training.samples = saved.get(training.name, 0.0)
     return latest_run
@@ -75,12 +80,9 @@ def go_on(trainings: list[Training], file: Path) -> int:
 
 def jobs_for(trainings: list[Training], file: Path | None) -> dict[str, ElasticJob]:
     """Return a job for each training: as measured, or in proportion to its nodes if nothing was."""
-    if file is None:
-        known = {}
-    else:
-        known = {job.name: job for job in load_jobs(file)}
-        if missing := [training.name for training in trainings if training.name not in known]:
-            raise PilotError(f"{file} has no job {missing[0]}: run `pilot.py measure` with this training file")
+    known = {} if file is None else {job.name: job for job in load_jobs(file)}
+    if file and (missing := [training.name for training in trainings if training.name not in known]):
+        raise PilotError(f"{file} has no job {missing[0]}: run `pilot.py measure` with this training file")
     jobs = {}
     for training in trainings:
         bounds = {"min_nodes": training.min_nodes, "max_nodes": training.max_nodes, "work_samples": math.inf}
@@ -101,7 +103,9 @@ def jobs_for(trainings: list[Training], file: Path | None) -> dict[str, ElasticJ
 
 async def work(options: argparse.Namespace) -> None:
     """Check the site; then run or measure until the time is over, all is done, or a signal comes."""
-    faults, grace_s = await check(options.partition)
+    for number in (signal.SIGTERM, signal.SIGINT):  # until there are workers
+        asyncio.get_running_loop().add_signal_handler(number, asyncio.current_task().cancel)
+    faults, grace_s, nodes = await check(options.partition, options.time)
     if faults:
         raise PilotError("workers must not run here:\n" + "\n".join(f"- {fault}" for fault in faults))
     if options.command == "check":
@@ -116,22 +120,26 @@ async def work(options: argparse.Namespace) -> None:
             raise PilotError(f"another pilot works in {folder}") from None
         trainings = read_trainings(options.training)
         coordinator = Coordinator(folder, trainings, log, grace_s, go_on(trainings, folder / "log.jsonl"))
+        coordinator.nodes = nodes
         if options.command == "measure":
             await measure(coordinator, options)
         else:
             await run(coordinator, options)
+            if failed := [training.name for training in trainings if training.n_failures >= MOST_FAILURES]:
+                raise PilotError(f"given up: {', '.join(failed)}; see {folder / 'state'}")
 
 
 async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None:
     """Measure all trainings, and write them as jobs."""
     trainings = list(coordinator.trainings.values())
-    script = ScriptDecider(trainings, options.nodes, options.seconds)
-    coordinator.decider = script
+    file = coordinator.folder / "jobs.csv"
+    if file.exists():
+        raise PilotError(f"{file} exists: give another --out, or remove it to measure again")
+    coordinator.decider = script = ScriptDecider(trainings, options.nodes, options.seconds)
     await coordinate(coordinator, options)
     if not script.is_done:
         raise PilotError("stopped before all was measured")
     jobs = jobs_for(trainings, None)
-    file = coordinator.folder / "jobs.csv"
     measured = [training.meter.applied_to(jobs[training.name]) for training in trainings]
     write_jobs(JobSet(measured, submit_is_relative=True), file)
     print(f"measured: {file}")
@@ -140,15 +148,9 @@ async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None
 async def run(coordinator: Coordinator, options: argparse.Namespace) -> None:
     """Train, as a session decides; leave the run of the session in the folder."""
     jobs = jobs_for(list(coordinator.trainings.values()), options.measured)
-    nodes = sorted(set((await ask("sinfo", "-h", "-N", "-p", options.partition, "-o", "%N")).split()))
-    settings = {
-        "t_fwd": options.t_fwd,
-        "settle": options.settle,
-        "max_parallel": len(jobs),
-        "notice": True,
-        "clear": 0.0,
-    }
-    settings |= {"efficiency": False, "bound": False}
+    nodes = coordinator.nodes
+    settings = {"t_fwd": options.t_fwd, "settle": options.settle, "max_parallel": len(jobs), "notice": True}
+    settings |= {"clear": 0.0, "efficiency": False, "bound": False}
     # a rehearsal loads or compiles all that the first decision needs, before anybody waits for it
     with open_session(NodeEvents.to_come(nodes, 0), list(jobs.values()), options.policy, **settings) as session:
         session.advance([(1_000_000, node, "idle") for node in nodes])
@@ -170,24 +172,29 @@ async def coordinate(coordinator: Coordinator, options: argparse.Namespace, **ab
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     samples = {training.name: training.samples for training in coordinator.trainings.values()}
-    coordinator.note("begin", **about, jobs=list(samples), samples=samples)
     server = await coordinator.serve(options.host)
+    coordinator.note("begin", **about, jobs=list(samples), samples=samples)
     supply = Supply(coordinator.folder, options, coordinator)
-    parts = (coordinator.watch(), supply.keep(), show(coordinator))
+    keeping = asyncio.create_task(supply.keep())
+    parts = (coordinator.watch(), show(coordinator))
     ends = (stopped.wait(), asyncio.sleep(options.minutes * 60), until_done(coordinator))
-    tasks = [asyncio.create_task(part) for part in (*parts, *ends)]
+    tasks = [keeping, *(asyncio.create_task(part) for part in (*parts, *ends))]
     try:
         done, _ = await asyncio.wait((*tasks, coordinator.failure), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        tasks[1].cancel()
-        await coordinator.close()
-        await supply.end()
-        for task in tasks:
-            task.cancel()
-        server.close()
-        samples = {training.name: training.samples for training in coordinator.trainings.values()}
-        coordinator.note("end", samples=samples)
-        (coordinator.folder / "pilot.json").unlink(missing_ok=True)
+        keeping.cancel()
+        await asyncio.wait([keeping])  # nothing is submitted from here on
+        try:
+            await coordinator.close()
+        finally:
+            await supply.end()
+            for task in tasks:
+                task.cancel()
+            _ = coordinator.failure.cancel() or coordinator.failure.exception()  # one that came while it ended
+            server.close()
+            (coordinator.folder / "pilot.json").unlink(missing_ok=True)
+            samples = {training.name: training.samples for training in coordinator.trainings.values()}
+            coordinator.note("end", samples=samples)
     for task in done:
         task.result()
 
@@ -213,10 +220,14 @@ async def show(coordinator: Coordinator) -> None:
 
 def own_address() -> str:
     """Return the address of this machine by which others reach it."""
-    try:
-        return socket.gethostbyname(socket.gethostname())
-    except OSError:
-        return "127.0.0.1"
+    with contextlib.suppress(OSError):
+        if not (address := socket.gethostbyname(socket.gethostname())).startswith("127."):
+            return address
+    # the machine knows its own name as its own only: take the address that it would send from
+    with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # nothing is sent
+        return probe.getsockname()[0]
+    return "127.0.0.1"
 
 
 def read_options() -> argparse.Namespace:
@@ -234,6 +245,7 @@ def read_options() -> argparse.Namespace:
     ):
         command = commands.add_parser(name, help=words)
         command.add_argument("--partition", required=True, help="preemptible partition of the workers")
+        command.add_argument("--time", type=int, default=60, help="time limit of a worker, minutes (default 60)")
         if name == "check":
             continue
         command.add_argument("--training", type=Path, required=True, help="trainings (TOML)")
@@ -241,8 +253,8 @@ def read_options() -> argparse.Namespace:
         command.add_argument(
             "--nodes", type=int, required=True, help="largest number of workers, waiting ones included"
         )
-        command.add_argument("--time", type=int, default=60, help="time limit of a worker, minutes (default 60)")
-        command.add_argument("--host", default=own_address(), help="address on which workers reach this machine")
+        host = own_address()
+        command.add_argument("--host", default=host, help=f"address by which workers reach this machine ({host})")
     measure, run = commands.choices["measure"], commands.choices["run"]
     measure.add_argument("--seconds", type=float, default=12, help="time on each number of nodes (default 12)")
     measure.add_argument("--minutes", type=float, default=60, help="give up after so long (default 60)")
@@ -255,8 +267,8 @@ def read_options() -> argparse.Namespace:
         "--no-learning", action="store_true", help="decide with the rates and pauses given, not with those measured"
     )
     options = parser.parse_args()
-    if options.command != "check" and options.nodes < 1:
-        parser.error("--nodes: expected at least one")
+    if options.time < 1 or (options.command != "check" and options.nodes < 1):
+        parser.error("--nodes, --time: expected at least one")
     return options
 
 
@@ -265,6 +277,9 @@ def main() -> int:
     os.umask(0o077)
     try:
         asyncio.run(work(read_options()))
+    except asyncio.CancelledError:
+        print("pilot.py: stopped before it began", file=sys.stderr)
+        return 1
     except (PilotError, BfreplayError, OSError) as error:
         print(f"pilot.py: {error}", file=sys.stderr)
         return 1

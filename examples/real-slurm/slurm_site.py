@@ -3,9 +3,10 @@
 import argparse
 import asyncio
 import contextlib
-import getpass
 import hashlib
 import math
+import os
+import pwd
 import re
 import shlex
 import sys
@@ -14,7 +15,10 @@ from pathlib import Path
 
 from coordinator import Coordinator
 
+# filters would hide workers, arrays multiply them; of SLURM_* the pilot has those of its own job if it runs in one
+UNWANTED = re.compile("(SQUEUE|SCANCEL|SINFO)_|SBATCH_(ARRAY|WAIT)|SLURM_(?!CONF|CLUSTERS|JWT)")
 POLL_S = 5.0
+LONGEST_POLL_S = 300.0  # while workers end before they join
 
 
 class PilotError(Exception):
@@ -24,22 +28,27 @@ class PilotError(Exception):
 async def ask(*command: str, limit_s: float = 10) -> str:
     """Return the output of a command of Slurm."""
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+    environment = {key: value for key, value in os.environ.items() if not UNWANTED.match(key)}
     try:
-        process = await asyncio.create_subprocess_exec(*command, **pipes)
+        process = await asyncio.create_subprocess_exec(*command, env=environment, **pipes)
     except OSError as error:
         raise PilotError(f"{command[0]}: {error}; is this a machine with Slurm?") from None
     try:
         out, errors = await asyncio.wait_for(process.communicate(), limit_s)
     except TimeoutError:
-        process.kill()
         raise PilotError(f"{shlex.join(command)}: no answer in {limit_s:g} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            with contextlib.suppress(TimeoutError):  # a wrapper's child may hold its output open
+                await asyncio.wait_for(process.wait(), 1)
     if process.returncode:
         raise PilotError(f"{shlex.join(command)}: {errors.decode(errors='replace').strip()}")
     return out.decode(errors="replace")
 
 
 def seconds_of(text: str) -> float:
-    """Return the seconds of a time of Slurm: 00:00:05, 1-00:00:00, 20 sec; 0 for none."""
+    """Return the seconds of a time of Slurm: 00:00:05, 1-00:00:00, 20 sec; infinite for a word such as NONE."""
     parts = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text.strip())
     if parts is not None:
         days, hours, minutes, seconds = (int(part or 0) for part in parts.groups())
@@ -48,55 +57,75 @@ def seconds_of(text: str) -> float:
     return math.inf if number is None else float(number[0])
 
 
-def faults_of(config: Mapping[str, str], partitions: Mapping[str, Mapping[str, str]], name: str) -> list[str]:
+def faults_of(
+    config: Mapping[str, str],
+    partitions: Mapping[str, Mapping[str, str]],
+    nodes: Mapping[str, set[str]],
+    name: str,
+    minutes: int,
+) -> list[str]:
     """Return what in a site's configuration makes workers in a partition hold up batch jobs, or lose their work."""
     own = partitions.get(name)
     if own is None:
         return [f"no partition {name}: there are {', '.join(sorted(partitions))}"]
-    faults = []
-    mode = own.get("PreemptMode", "") if own.get("PreemptMode", "") else config.get("PreemptMode", "OFF")
-    if config.get("PreemptType", "preempt/none") != "preempt/partition_prio":
-        faults.append(
-            f"no preemption by partitions (PreemptType={config.get('PreemptType')}): batch jobs would wait for workers"
-        )
-    elif mode.split(",")[-1] not in ("REQUEUE", "CANCEL"):
-        faults.append(f"jobs of partition {name} are not preempted (PreemptMode={mode}): expected REQUEUE or CANCEL")
-    own_nodes, own_tier = own.get("Nodes"), int(own.get("PriorityTier", 1))
-    above = [other for other, values in partitions.items() if int(values.get("PriorityTier", 1)) > own_tier]
-    if not above:
-        faults.append(f"no partition has a higher PriorityTier than {name} ({own_tier}): nobody could preempt a worker")
-    elif not any(partitions[other].get("Nodes") == own_nodes for other in above):
-        faults.append(f"the partitions above {name} ({', '.join(above)}) have other nodes than {own_nodes}: look at it")
-    if seconds_of(own.get("GraceTime", "0")) < 2:
-        faults.append(
-            f"no grace time (GraceTime={own.get('GraceTime')}): workers could not save; at least 2 s are needed"
-        )
-    suspend_s = seconds_of(config.get("SuspendTime", "0")) if config.get("SuspendTime") != "NONE" else math.inf
-    if 0 < suspend_s < math.inf and config.get("SuspendProgram", "(null)") not in ("(null)", ""):
-        faults.append(
-            f"power saving (SuspendTime={config['SuspendTime']}): Slurm prefers nodes that are powered down to"
-            " preemption, so workers on the nodes that are awake would hold up batch jobs"
-        )
-    if own.get("State", "UP") != "UP":
-        faults.append(f"partition {name} is {own['State']}")
-    return faults
+    kind, mode = config.get("PreemptType", "preempt/none"), own.get("PreemptMode") or config.get("PreemptMode", "OFF")
+    exempt = config.get("PreemptExemptTime", "NONE")
+    tier = int(own.get("PriorityTier", 1))
+    above = [other for other, values in partitions.items() if int(values.get("PriorityTier", 1)) > tier]
+    uncovered = sorted(nodes.get(name, set()).difference(*(nodes.get(other, set()) for other in above)))
+    grace, longest, state = own.get("GraceTime", "0"), own.get("MaxTime", "UNLIMITED"), own.get("State", "UP")
+    suspend = own.get("SuspendTime", "GLOBAL")
+    suspend = config.get("SuspendTime", "NONE") if suspend == "GLOBAL" else suspend
+    saves_power = 0 < seconds_of(suspend) < math.inf and config.get("SuspendProgram", "(null)") not in ("(null)", "")
+    faults = {
+        f"no preemption by partitions (PreemptType={kind}): batch jobs would wait for workers": (
+            kind != "preempt/partition_prio"
+        ),
+        f"jobs of partition {name} are not preempted (PreemptMode={mode}): expected REQUEUE or CANCEL": (
+            mode.split(",")[-1] not in ("REQUEUE", "CANCEL")
+        ),
+        f"jobs are not preempted for a while (PreemptExemptTime={exempt}): batch jobs would wait for it": (
+            exempt != "NONE" and seconds_of(exempt) > 0
+        ),
+        f"{len(uncovered)} nodes of {name}, such as {uncovered[:1]}, are in no partition of a PriorityTier above {tier}"
+        f" (there are {above}): nobody could preempt a worker there": bool(uncovered),
+        f"no grace time (GraceTime={grace}): workers could not save; at least 2 s are needed": seconds_of(grace) < 2,
+        f"power saving (SuspendTime={suspend}): Slurm prefers nodes that are powered down to preemption,"
+        " so workers on the nodes that are awake would hold up batch jobs": (
+            saves_power and name not in config.get("SuspendExcParts", "").split(",")
+        ),
+        f"partition {name} is {state}": state != "UP",
+        f"workers of {minutes} minutes are longer than MaxTime={longest} of {name}: give --time": (
+            minutes * 60 > seconds_of(longest)
+        ),
+    }
+    return [text for text, is_so in faults.items() if is_so]
 
 
-async def check(partition: str) -> tuple[list[str], float]:
-    """Return what speaks against workers in a partition, and its grace time in seconds."""
+async def check(partition: str, minutes: int) -> tuple[list[str], float, list[str]]:
+    """Return what speaks against workers in a partition, its grace time in seconds, and its nodes."""
     lines = (await ask("scontrol", "show", "config")).splitlines()
     config = {key.strip(): value.strip() for key, found, value in (line.partition("=") for line in lines) if found}
     partitions = {}
     for line in (await ask("scontrol", "show", "partition", "-o")).splitlines():
         values = dict(word.split("=", 1) for word in line.split() if "=" in word)
         partitions[values.get("PartitionName", "")] = values
-    faults = faults_of(config, partitions, partition)
+    nodes: dict[str, set[str]] = {}
+    for line in (await ask("sinfo", "-a", "-h", "-N", "-o", "%N %R")).splitlines():
+        node, _, its_partition = line.strip().partition(" ")
+        nodes.setdefault(its_partition, set()).add(node)
+    faults = faults_of(config, partitions, nodes, partition, minutes)
     if not faults:
         try:
-            await ask("sbatch", "--test-only", "-p", partition, "-N1", "--no-requeue", "-t", "1", "--wrap", "true")
+            await ask("sbatch", "--test-only", *place(partition, minutes), "--wrap", "true")
         except PilotError as error:
             faults.append(f"Slurm refuses a worker: {error}")
-    return faults, seconds_of(partitions.get(partition, {}).get("GraceTime", "0"))
+    return faults, seconds_of(partitions.get(partition, {}).get("GraceTime", "0")), sorted(nodes.get(partition, set()))
+
+
+def place(partition: str, minutes: int) -> tuple[str, ...]:
+    """Return the options of sbatch for a worker: a whole node, for a while."""
+    return "-p", partition, "-N1", "-n1", "--exclusive", "--no-requeue", "-t", str(minutes)
 
 
 class Supply:
@@ -107,30 +136,52 @@ class Supply:
         self.coordinator = coordinator
         self.name = f"pilot-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
         agent = Path(__file__).resolve().with_name("agent.py")
-        # by srun, else a batch script is not told of its preemption
-        self.script = f"exec srun {shlex.join((sys.executable, str(agent), str(folder)))}"
+        # by srun, else a batch script is not told of its preemption; not bound to the one CPU of a task
+        self.script = f"exec srun --cpu-bind=none {shlex.join((sys.executable, str(agent), str(folder)))}"
         (folder / "workers").mkdir(exist_ok=True)
         self.log = folder / "workers" / "%j.log"
+        self.own = ("-u", pwd.getpwuid(os.getuid()).pw_name, "-n", self.name)  # the variable USER may be another's
+        self.submitted: set[str] = set()  # jobs, as far as they have not ended
 
-    async def queued(self) -> int:
-        """Return the number of jobs that wait or run."""
-        state = ("-t", "PENDING,RUNNING,CONFIGURING", "-u", getpass.getuser(), "-n", self.name)
-        return len((await ask("squeue", "-h", "-o", "%i", *state)).split())
+    async def queued(self) -> set[str]:
+        """Return the jobs that wait, run or are ending."""
+        return set((await ask("squeue", "-h", "-o", "%i", *self.own)).split())
 
     async def keep(self) -> None:
         """Submit workers in place of those that have left; until cancelled."""
+        pause_s, n_joined, problem = POLL_S, 0, ""
         while True:
+            latest = ""
             try:
-                for _ in range(self.options.nodes - await self.queued()):
-                    place = ("-p", self.options.partition, "-N1", "-n1", "--no-requeue", "-t", str(self.options.time))
-                    await ask("sbatch", "-J", self.name, *place, "-o", str(self.log), "--wrap", self.script)
+                queued = await self.queued()
+                died = self.submitted - queued - self.coordinator.joined
+                self.submitted = queued
+                if died:
+                    latest = f"workers end before they join: see {self.log.parent}"
+                in_vain = died and len(self.coordinator.joined) == n_joined
+                pause_s = min(2 * pause_s, LONGEST_POLL_S) if in_vain else POLL_S
+                n_joined = len(self.coordinator.joined)
+                for _ in range(self.options.nodes - len(queued)):
+                    await self.submit()
             except PilotError as error:  # without a controller nobody can submit
-                self.coordinator.note("refused", message=str(error))
-            self.coordinator.lost_workers.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.coordinator.lost_workers.wait(), POLL_S)
+                latest = str(error)
+            if latest not in ("", problem):
+                self.coordinator.note("refused", message=latest)
+                print(f"pilot: {latest}", file=sys.stderr)
+            problem = latest
+            await asyncio.sleep(pause_s)
+
+    async def submit(self) -> None:
+        """Submit one worker."""
+        options = place(self.options.partition, self.options.time)
+        answer = await ask(
+            "sbatch", "--parsable", "-J", self.name, *options, "-o", str(self.log), "--wrap", self.script
+        )
+        self.submitted.add(answer.strip().partition(";")[0])
 
     async def end(self) -> None:
         """Cancel what is left."""
-        with contextlib.suppress(PilotError):
-            await ask("scancel", "-u", getpass.getuser(), "-n", self.name)
+        try:
+            await ask("scancel", *self.own)
+        except PilotError as error:
+            print(f"pilot: workers may still wait: {error}; later: scancel {shlex.join(self.own)}", file=sys.stderr)
