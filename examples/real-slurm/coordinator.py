@@ -107,6 +107,7 @@ class Coordinator:
         self.trainings = {training.name: training for training in trainings}
         self.log = log
         self.grace_s = grace_s
+        self.settled_s = SETTLED_S
         self.secret = secrets.token_hex(32)
         self.workers: dict[str, Worker] = {}  # by node
         self.latest_run = latest_run
@@ -351,7 +352,7 @@ class Coordinator:
             self.note("decision", nodes=self.decider.nodes(), **decision)
         wanted = self.decider.nodes()
         # what comes together is decided once it has settled; until then nobody starts on what is left
-        is_settled = self.decided_us >= self.changed_us or self.now() > self.changed_us / 1e6 + SETTLED_S
+        is_settled = self.decided_us >= self.changed_us or self.now() > self.changed_us / 1e6 + self.settled_s
         for training in self.trainings.values():
             nodes = wanted.get(training.name, ())
             if training.is_done or any(node not in self.workers or self.workers[node].is_leaving for node in nodes):

@@ -160,6 +160,9 @@ async def run(coordinator: Coordinator, options: argparse.Namespace) -> None:
     folder = coordinator.folder / f"run-{start_us}"
     log = NodeEvents.to_come(nodes, start_us)
     with open_session(log, list(jobs.values()), options.policy, out=folder, **settings) as session:
+        coordinator.settled_s += (
+            10 * options.settle
+        )  # the session decides ten settle times after a change at the latest
         coordinator.decider = SessionDecider(session, jobs, learns=not options.no_learning)
         about = {"nodes": nodes, "policy": options.policy, "t_fwd_s": options.t_fwd, "settle_s": options.settle}
         await coordinate(coordinator, options, **about)
