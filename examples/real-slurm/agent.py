@@ -48,6 +48,7 @@ class Agent:
         self.hello: dict = {}  # of the pilot
         self.tasks: set[asyncio.Task] = set()  # nothing else keeps them alive
         self.leaving = asyncio.Event()
+        self.may_go = asyncio.Event()
 
     def send(self, **message: object) -> None:
         """Write a message to the pilot; one that is gone does not matter."""
@@ -88,12 +89,15 @@ class Agent:
                     self.begin(self.stop())
                 elif message["do"] == "ping":
                     self.send(ev="alive")
+                elif message["do"] == "go":
+                    self.may_go.set()
                 elif message["do"] == "leave":
                     break
         except Exception as error:  # whatever it is, this worker must not stay without a pilot
             print(f"agent.py: the pilot is lost: {error!r}", file=sys.stderr)
         finally:
             self.leaving.set()
+            self.may_go.set()
 
     async def start(self, order: dict) -> None:
         """Start a rank, and watch it."""
@@ -164,6 +168,7 @@ class Agent:
         self.send(ev="leaving", seen=time.time())
         self.leaving.set()
         if not self.hello:  # nothing runs: do not wait for the answer of the pilot
+            self.may_go.set()
             self.writer.close()
 
     async def work(self) -> None:
@@ -174,6 +179,8 @@ class Agent:
         await self.stop()
         while self.rank is not None:  # it has ended; what it said last is still to be passed on
             await asyncio.sleep(0.01)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.may_go.wait(), self.hello.get("go_s", 0))
         self.writer.close()
         with contextlib.suppress(OSError, TimeoutError):
             await asyncio.wait_for(self.writer.wait_closed(), 1)

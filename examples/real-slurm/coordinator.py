@@ -26,6 +26,7 @@ PING_S = 3.0
 SILENCE_S = 12.0  # a worker and a pilot that have not heard of each other for so long part
 TICK_S = 0.05
 MOST_FAILURES = 5  # one after another, without a step
+GO_S = 0.5  # a worker that leaves waits for so long, at most, until those that wait are held
 SETTLED_S = 5.0  # by then a decision has been taken, if there was something to decide
 SKEW_S = 5.0  # by how much the clock of a node may differ
 MOST_SAMPLES = 1e30
@@ -107,10 +108,11 @@ class Coordinator:
         self.trainings = {training.name: training for training in trainings}
         self.log = log
         self.grace_s = grace_s
-        self.settled_s = SETTLED_S
+        self.settled_s, self.go_s = SETTLED_S, GO_S
         self.secret = secrets.token_hex(32)
         self.workers: dict[str, Worker] = {}  # by node
         self.latest_run = latest_run
+        self.reclaim = asyncio.Event()  # a worker has to leave
         self.joined: set[str] = set()  # jobs of all workers that ever joined
         self.decided_us = self.changed_us = 0
         self._offset = time.time() - time.monotonic()  # a clock that is set must not turn time back
@@ -187,7 +189,7 @@ class Coordinator:
             print(f"pilot: refused a connection: {error!r}", file=sys.stderr)
             return None
         own_proof = proof(self.secret, "pilot", hello["nonce"], own)
-        worker.send(proof=own_proof, grace_s=self.grace_s, silence_s=SILENCE_S)
+        worker.send(proof=own_proof, grace_s=self.grace_s, silence_s=SILENCE_S, go_s=self.go_s)
         return worker
 
     def join(self, worker: Worker) -> None:
@@ -214,6 +216,7 @@ class Coordinator:
         event = message["ev"]
         if event == "leaving" and not worker.is_leaving:
             seen, worker.is_leaving = float(message["seen"]), True
+            self.reclaim.set()
             self.change(worker.node, False, "leaving", seen=seen)
         elif event == "exited":
             worker.port = int(message["port"])
@@ -224,6 +227,12 @@ class Coordinator:
             samples = report.get("samples")
             if training is not None and isinstance(samples, int | float) and 0 <= samples <= MOST_SAMPLES:
                 self.take_report(training, report)
+
+    def let_go(self) -> None:
+        """Let the workers go that have to leave: no other worker takes their nodes now."""
+        for worker in self.workers.values():
+            if worker.is_leaving:
+                worker.send(do="go")
 
     def lose(self, worker: Worker) -> None:
         """Forget a worker whose connection has ended."""

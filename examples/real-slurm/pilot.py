@@ -179,7 +179,7 @@ async def coordinate(coordinator: Coordinator, options: argparse.Namespace, **ab
     coordinator.note("begin", **about, jobs=list(samples), samples=samples)
     supply = Supply(coordinator.folder, options, coordinator)
     keeping = asyncio.create_task(supply.keep())
-    parts = (coordinator.watch(), show(coordinator))
+    parts = (coordinator.watch(), supply.step_aside(), show(coordinator))
     ends = (stopped.wait(), asyncio.sleep(options.minutes * 60), until_done(coordinator))
     tasks = [keeping, *(asyncio.create_task(part) for part in (*parts, *ends))]
     try:

@@ -18,6 +18,7 @@ from coordinator import Coordinator
 # filters would hide workers, arrays multiply them; of SLURM_* the pilot has those of its own job if it runs in one
 UNWANTED = re.compile("(SQUEUE|SCANCEL|SINFO)_|SBATCH_(ARRAY|WAIT)|SLURM_(?!CONF|CLUSTERS|JWT)")
 POLL_S = 5.0
+ASIDE_S = 2.0  # after a reclaim: batch jobs have started by then
 LONGEST_POLL_S = 300.0  # while workers end before they join
 
 
@@ -142,6 +143,7 @@ class Supply:
         self.log = folder / "workers" / "%j.log"
         self.own = ("-u", pwd.getpwuid(os.getuid()).pw_name, "-n", self.name)  # the variable USER may be another's
         self.submitted: set[str] = set()  # jobs, as far as they have not ended
+        self.is_aside = False
 
     async def queued(self) -> set[str]:
         """Return the jobs that wait, run or are ending."""
@@ -162,6 +164,8 @@ class Supply:
                 pause_s = min(2 * pause_s, LONGEST_POLL_S) if in_vain else POLL_S
                 n_joined = len(self.coordinator.joined)
                 for _ in range(self.options.nodes - len(queued)):
+                    if self.is_aside:
+                        break
                     await self.submit()
             except PilotError as error:  # without a controller nobody can submit
                 latest = str(error)
@@ -170,6 +174,33 @@ class Supply:
                 print(f"pilot: {latest}", file=sys.stderr)
             problem = latest
             await asyncio.sleep(pause_s)
+
+    async def step_aside(self) -> None:
+        """Hold the waiting workers while batch jobs take nodes; until cancelled.
+
+        A node that a worker has left is idle until the batch job has all its nodes: backfill gave one to a worker.
+        """
+        reclaim = self.coordinator.reclaim
+        held: set[str] = set()
+        with contextlib.suppress(PilotError):
+            held = await self.queued()  # those that a pilot held which was killed
+        while True:
+            await self.order("release", held)
+            self.is_aside = False
+            await reclaim.wait()
+            self.is_aside, held = True, self.submitted - self.coordinator.joined
+            await self.order("hold", held)
+            while reclaim.is_set():
+                reclaim.clear()
+                self.coordinator.let_go()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(reclaim.wait(), ASIDE_S)
+
+    async def order(self, word: str, jobs: set[str]) -> None:
+        """Hold or release jobs; those that have started or ended meanwhile do not matter."""
+        if jobs:
+            with contextlib.suppress(PilotError):
+                await ask("scontrol", word, ",".join(sorted(jobs)))
 
     async def submit(self) -> None:
         """Submit one worker."""

@@ -122,7 +122,7 @@ FAKE_SLURM = {  # a queue in a file; jobs of the real user, unless a filter hide
         if [ -e runs ]; then SLURMD_NODENAME=n$id SLURM_JOB_ID=$id sh -c "$script" < /dev/null > worker$id 2>&1 & fi""",
     "srun": 'shift; exec "$@"',
     "scancel": 'echo "$*" >> cancelled; : > queue',
-    "scontrol": 'cat "$2"',
+    "scontrol": 'case $1 in show) cat "$2";; *) echo "$*" >> orders;; esac',
     "sinfo": "echo n1 batch; echo n2 batch; echo n1 idle; echo n2 idle",
 }
 
@@ -143,6 +143,13 @@ def fake_slurm(pilot, tmp_path, monkeypatch):
     mask = os.umask(0o022)  # the pilot narrows it
     yield folder
     os.umask(mask)
+
+
+async def until(condition, limit_s=30):
+    limit = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < limit, "waited too long"
+        await asyncio.sleep(0.02)
 
 
 class Polls:
@@ -173,6 +180,41 @@ class Polls:
 
     def note(self, event, message):
         self.notes.append((event, message))
+
+
+def test_waiting_workers_are_held_while_batch_jobs_take_nodes(fake_slurm, tmp_path, monkeypatch):
+    site = module("slurm_site")
+    monkeypatch.setattr(site, "ASIDE_S", 0.5)
+    orders = fake_slurm / "orders"
+    (fake_slurm / "queue").write_text("5\n6\n")
+
+    def ordered():
+        return orders.read_text().splitlines()
+
+    async def scene():
+        let_go = []
+        coordinator = SimpleNamespace(
+            reclaim=asyncio.Event(), joined={"7"}, let_go=lambda: let_go.append(ordered()), note=print
+        )
+        supply = site.Supply(tmp_path, SimpleNamespace(nodes=3, time=60, partition="idle"), coordinator)
+        aside = asyncio.create_task(supply.step_aside())
+        await until(lambda: orders.exists() and not supply.is_aside)
+        supply.submitted = {"5", "6", "7"}
+        coordinator.reclaim.set()
+        await until(lambda: len(let_go) == 1)
+        await asyncio.sleep(0.3)
+        coordinator.reclaim.set()  # another node is taken: they stay held
+        await until(lambda: len(let_go) == 2)
+        await asyncio.sleep(0.3)
+        assert supply.is_aside
+        assert len(ordered()) == 2
+        await until(lambda: not supply.is_aside)
+        aside.cancel()
+        return let_go
+
+    # those of a pilot that was killed are released first; held before the first worker goes
+    assert asyncio.run(scene()) == [["release 5,6", "hold 5,6"]] * 2
+    assert ordered() == ["release 5,6", "hold 5,6", "release 5,6"]
 
 
 def test_there_are_never_more_workers_than_asked_for(fake_slurm, tmp_path, monkeypatch):
@@ -364,6 +406,7 @@ class Stage:
         self.log = (folder / "log.jsonl").open("a")
         latest = pilot.go_on([self.training], folder / "log.jsonl")
         self.coordinator = coordinator.Coordinator(folder, [self.training], self.log, 5.0, latest)
+        self.coordinator.go_s = 0  # nobody holds workers here
         self.decider = self.coordinator.decider = Fixed()
 
     def runs_script(self, text):
@@ -378,10 +421,7 @@ class Stage:
         self.agents[node] = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
 
     async def until(self, condition, limit_s=30):
-        limit = time.monotonic() + limit_s
-        while not condition():
-            assert time.monotonic() < limit, "waited too long"
-            await asyncio.sleep(0.02)
+        await until(condition, limit_s)
 
     async def trains_on(self, *nodes):
         await self.until(lambda: self.training.nodes == set(nodes) and self.training.has_stepped)
@@ -438,6 +478,22 @@ def test_a_worker_that_is_told_to_leave_loses_nothing(stage):
     assert all(later[0] > earlier[-1] for earlier, later in itertools.pairwise(runs))
     last = [line for line in lines if line["ev"] == "samples"][-1]
     assert last["saved"]
+
+
+def test_a_worker_that_leaves_waits_until_those_that_wait_are_held(stage):
+    async def script():
+        stage.coordinator.go_s = 60
+        stage.agent("n1")
+        await stage.trains_on("n1")
+        stage.agents["n1"].send_signal(signal.SIGTERM)
+        await stage.until(stage.coordinator.reclaim.is_set)
+        await stage.until(lambda: not stage.training.ranks)
+        assert stage.agents["n1"].poll() is None
+        stage.coordinator.let_go()
+        await stage.until(lambda: stage.agents["n1"].poll() is not None)
+
+    events = [line["ev"] for line in stage.play(script) if line["ev"] in ("leaving", "exited", "gone")]
+    assert events == ["leaving", "exited", "gone"]
 
 
 def test_after_kill_9_of_a_worker_the_rest_goes_on_from_the_last_checkpoint(stage):
