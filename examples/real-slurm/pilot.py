@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coordinator import MOST_FAILURES, MOST_SAMPLES, Coordinator, Training
-from deciders import ScriptDecider, SessionDecider
+from deciders import ScriptDecider, SessionDecider, phases_of
 from slurm_site import PilotError, Supply, check
 
 from bfreplay import BfreplayError, ElasticJob, JobSet, NodeEvents, TabulatedCurve, load_jobs, open_session, write_jobs
@@ -101,6 +101,13 @@ def jobs_for(trainings: list[Training], file: Path | None) -> dict[str, ElasticJ
     return jobs
 
 
+def unmeasured(trainings: list[Training], phases: list[dict[str, int]]) -> list[str]:
+    """Return the trainings and numbers of nodes of these phases for which there is no rate."""
+    counts = sorted({(name, count) for phase in phases for name, count in phase.items() if count})
+    rates = {training.name: training.meter.rates for training in trainings}
+    return [f"{name} on {count}" for name, count in counts if count not in rates[name]]
+
+
 async def work(options: argparse.Namespace) -> None:
     """Check the site; then run or measure until the time is over, all is done, or a signal comes."""
     for number in (signal.SIGTERM, signal.SIGINT):  # until there are workers
@@ -135,10 +142,15 @@ async def measure(coordinator: Coordinator, options: argparse.Namespace) -> None
     file = coordinator.folder / "jobs.csv"
     if file.exists():
         raise PilotError(f"{file} exists: give another --out, or remove it to measure again")
+    for training in trainings:
+        if training.min_nodes > options.nodes:
+            raise PilotError(f"training {training.name} needs {training.min_nodes} nodes: --nodes is {options.nodes}")
     coordinator.decider = script = ScriptDecider(trainings, options.nodes, options.seconds)
     await coordinate(coordinator, options)
     if not script.is_done:
         raise PilotError("stopped before all was measured")
+    if missing := unmeasured(trainings, phases_of(trainings, options.nodes)):
+        raise PilotError(f"not measured: {', '.join(missing)}; give more --seconds, or look into the logs in `state`")
     jobs = jobs_for(trainings, None)
     measured = [training.meter.applied_to(jobs[training.name]) for training in trainings]
     write_jobs(JobSet(measured, submit_is_relative=True), file)

@@ -884,6 +884,23 @@ def test_a_worker_that_leaves_in_the_last_phase_spoils_the_measurement(pilot):
     script.change(time_us, "n1", False)
 
 
+def test_a_training_that_was_not_measured_on_some_nodes_is_named(pilot):
+    trainings = [module("coordinator").Training("A", ["a"], 1, 3, 20.0)]
+    phases = module("deciders").phases_of(trainings, 3)
+    trainings[0].meter.rates = {1: [(10.0, 1.0)], 3: [(30.0, 1.0)]}
+    assert pilot.unmeasured(trainings, phases) == ["A on 2"]
+    trainings[0].meter.rates[2] = [(20.0, 1.0)]
+    assert pilot.unmeasured(trainings, phases) == []
+
+
+def test_a_training_that_needs_more_nodes_is_not_measured(fake_slurm, tmp_path):
+    text = TRAINING.replace("min_nodes = 1", "min_nodes = 9").replace("max_nodes = 2", "max_nodes = 9")
+    process = start_pilot(tmp_path, "measure", training=text)
+    assert process.wait(60) == 1
+    assert "needs 9 nodes" in (tmp_path / "errors").read_text()
+    assert not (fake_slurm / "submitted").exists()
+
+
 def test_measurements_are_not_made_that_could_not_be_written(fake_slurm, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "jobs.csv").touch()
@@ -1013,8 +1030,8 @@ def test_a_pilot_says_that_it_has_given_a_training_up(pilot, fake_slurm, tmp_pat
     assert "given up: A; see" in capsys.readouterr().err
 
 
-def start_pilot(folder, *more):
-    (folder / "training.toml").write_text(TRAINING)
+def start_pilot(folder, *more, training=TRAINING):
+    (folder / "training.toml").write_text(training)
     words = [*more, "--training", str(folder / "training.toml"), "--out", str(folder / "out"), "--nodes=2"]
     errors = (folder / "errors").open("w")
     return subprocess.Popen([sys.executable, str(EXAMPLE / "pilot.py"), *words, "--partition=idle"], stderr=errors)
