@@ -309,9 +309,15 @@ def delays(options: argparse.Namespace) -> int:
         file.unlink(missing_ok=True)
         events = accounted(folder / "accounting", log.begin["nodes"], log.window_us, file)
         record = bfreplay.replay_log(
-            events, repetition.jobs, t_fwd=log.begin["t_fwd_s"], settle=log.begin["settle_s"], batch_jobs=file,
-            clear=options.clear_s, efficiency=False, bound=False,
-        ).summary.batch_delays  # fmt: skip
+            events,
+            repetition.jobs,
+            t_fwd=log.begin["t_fwd_s"],
+            settle=log.begin["settle_s"],
+            batch_jobs=file,
+            clear=options.clear_s,
+            efficiency=False,
+            bound=False,
+        ).summary.batch_delays
         names = ("n_jobs", "n_jobs_met", "n_jobs_delayed")
         seconds = (record.direct_us, record.total_us, record.worst_us)
         rows.append([folder.name, *(str(getattr(record, n)) for n in names), *(f"{us / 1e6:.1f}" for us in seconds)])
