@@ -148,7 +148,7 @@ def _waited_columns(jobs: BatchJobs) -> list[Any]:
     if jobs.waited is None:
         return [pa.nulls(len(jobs), field.type) for field in _WAITED]
     waited, eligible = jobs.waited, as_arrow(jobs.waited.eligible_us, _TIME)
-    is_known = as_arrow(waited.eligible_us != NOT_KNOWN_US, pa.bool_())
+    is_known = pa.array((waited.eligible_us != NOT_KNOWN_US).tolist(), pa.bool_())
     texts = (pa.array([text or None for text in column], pa.string()) for column in (waited.partition, waited.qos))
     wanted = as_arrow(waited.wanted.astype(np.int32), pa.int32())
     return [pc.if_else(is_known, eligible, pa.scalar(None, _TIME)), wanted, *texts]
