@@ -129,13 +129,13 @@ class DeclaredOptions:
         not_on_cluster=("all nodes of a cluster are there for training", "remove --pool"),
     )
     partition: str | None = _part_option(
-        "Replay on the nodes of this partition only, those that it shares with others included.", "NAME"
+        "The nodes of this partition only, those that it shares with others included.", "NAME"
     )
     only_nodes: str | None = _part_option(
-        "Replay on these nodes only: a node list such as cn[01-20],gpu1, or a file with names.", "NODES"
+        "These nodes only: a node list such as cn[01-20],gpu1, or a file with names.", "NODES"
     )
     without: str | None = _part_option(
-        "Leave these nodes out, as if they were drained: a node list or a file. The batch jobs that ran there are left "
+        "All but these nodes, as if they were drained: a node list or a file. The batch jobs that ran there are left "
         "out too, not moved.",
         "NODES",
     )

@@ -19,8 +19,10 @@ from bfreplay.datasets.idleness.idle_intervals import (
     NodeTime,
 )
 from bfreplay.datasets.idleness.observe import LongestIdleInterval
+from bfreplay.datasets.idleness.parts import IdleParts
 from bfreplay.datasets.idleness.pool import Timeline, Width
 from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile
+from bfreplay.datasets.idleness.reasons import IdleReasons
 from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
@@ -114,6 +116,8 @@ class Idleness:
         Idle nodes by hour and weekday; ``None`` for a log with relative times.
     timeline
         Idle nodes over the window in about as many parts as a picture has columns of pixels.
+    parts, reasons
+        Idle time by part of the machine or of the time, and why no job ran; ``None`` if not asked for.
     """
 
     window_start_us: int
@@ -143,6 +147,8 @@ class Idleness:
     widths: tuple[Width, ...]
     week: Week | None
     timeline: Timeline
+    parts: IdleParts | None = None
+    reasons: IdleReasons | None = None
 
     def __repr__(self) -> str:
         text: str = built_in("bfreplay.datasets.idleness.idleness_text:render")(self)
@@ -233,4 +239,5 @@ class Idleness:
             "widths": [width.to_dict() for width in self.widths],
             "week": None if self.week is None else self.week.to_dict(),
             "longest_idle_intervals": [interval.to_dict() for interval in self.longest_idle_intervals],
+            **{name: part.to_dict() for name in ("parts", "reasons") if (part := getattr(self, name)) is not None},
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
@@ -48,15 +48,20 @@ def render(idleness: Idleness) -> str:
     value: a quantile of nothing, an hour outside the window.
     """
     warnings = [f"Warning: {sentence}" for sentence in idleness.origin.log_warnings.sentences(most=None)]
-    wrapped = [
-        [line for sentence in block for line in textwrap.wrap(sentence, WIDTH, break_on_hyphens=False)]
-        for block in (warnings, sentences(idleness))
-    ]
+    from bfreplay.datasets.idleness.parts_text import answer_sentences, answer_tables  # which describes several logs
+
+    texts = [*map(wrapped, (warnings, answer_sentences(idleness), sentences(idleness)))]
+    texts += [table.lines() for table in answer_tables(idleness)]
     tables = [longer_table(idleness), longest_table(idleness), width_table(idleness)]
     more_tables = [burst_table(idleness), *quantile_tables(idleness), interval_table(idleness)]
-    blocks = [*wrapped, labelled_lines(_facts(idleness), _FACT_WIDTH)]
+    blocks = [*texts, labelled_lines(_facts(idleness), _FACT_WIDTH)]
     blocks += [*(table.lines() for table in tables if table.rows), _hours(idleness)]
     return paragraphs([*blocks, *(table.lines() for table in more_tables)]) + "\n"
+
+
+def wrapped(texts: Iterable[str]) -> list[str]:
+    """Return sentences in lines."""
+    return [line for text in texts for line in textwrap.wrap(text, WIDTH, break_on_hyphens=False)]
 
 
 def render_html(idleness: Idleness) -> str:
