@@ -52,11 +52,8 @@ def describe(
     endings = _FORMATS[picture_format]
     if pictures is not None:  # refused before the log is read
         if len(events) > 1:
-            raise InputError(
-                "--pictures are of one log",
-                value=len(events),
-                fix="give one, or write a page: bfreplay report EVENTS...",
-            )
+            fix = "give one log, or write a page: bfreplay report EVENTS..."
+            raise InputError("--pictures are of one log", value=len(events), fix=fix)
         refuse_without_matplotlib("--pictures", pictures)
         from bfreplay.report import check_idleness_pictures, draw_idleness
 

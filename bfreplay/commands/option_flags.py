@@ -251,6 +251,14 @@ def _click_type(declaration: Option) -> click.ParamType[Any]:
     return PLACE if declaration.check is path else click.Path() if declaration.check in (log, jobs) else click.STRING
 
 
+time_zone_option = click.option(
+    "--tz",
+    metavar="ZONE",
+    help="IANA name of the time zone for hours, weekdays and months, e.g. Europe/Paris.  "
+    "[default: that of the log's source where it is known, else UTC]",
+)
+"""Adds --tz."""
+
 log_parts = adding(
     run_options("window", "pool", "partition", "only_nodes", "without"),
     click.option(
@@ -266,11 +274,6 @@ log_parts = adding(
         help="The batch jobs of EVENTS, as 'bfreplay ingest --batch-jobs' wrote them: also say why no job ran. Of "
         "several logs in their order.",
     ),
-    click.option(
-        "--tz",
-        metavar="ZONE",
-        help="IANA name of the time zone for hours, weekdays and months, e.g. Europe/Paris.  "
-        "[default: that of the log's source where it is known, else UTC]",
-    ),
+    time_zone_option,
 )
 """Adds the options that choose a part of a log, and those that describe it by part."""

@@ -44,7 +44,7 @@ class SideBySide:
             )
         names = [Path(file).name for file in events]
         labels = names if len(set(names)) == len(names) else list(map(str, events))
-        of_logs = batch_jobs or [None] * len(events)
+        of_logs: Sequence[str | PathLike[str] | None] = batch_jobs or [None] * len(events)
         logs = [describe(file, batch_jobs=jobs, **options) for file, jobs in zip(events, of_logs, strict=True)]
         return cls(tuple(labels), tuple(logs))
 
