@@ -18,7 +18,7 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 
 @click.command()
 @click.argument("events", metavar="EVENTS...", nargs=-1, required=True)
-@log_parts
+@log_parts()
 @click.option("--pictures", type=PLACE, metavar="FOLDER", help="Draw pictures into FOLDER.")
 @click.option("--picture-format", type=click.Choice(list(_FORMATS)), default="png", help="Format of the pictures.")
 @click.option("--force", is_flag=True, help="Replace existing pictures.")

@@ -136,14 +136,20 @@ def describe(
     node_events = events if isinstance(events, NodeEvents) else load_events(events)
     if pool is not None:
         node_events = node_events.counting_as_idle(POOLS[checks.one_of("pool", pool, list(POOLS))])
-    node_events = select_nodes(restrict(node_events, window), partition, only_nodes, without)
+    whole = select_nodes(restrict(node_events, window), partition, only_nodes)
+    node_events = select_nodes(whole, without=without)
+    left_out_us = 0
+    if without is not None:
+        is_left_out = ~np.isin(whole.nodes, node_events.nodes)
+        others = whole.with_nodes(is_left_out, {}) if is_left_out.any() else None
+        left_out_us = int(observe(others, id, counts_lengths=False).state_us[NodeState.BUSY]) if others else 0
     parts = None if by is None else idle_parts(node_events, by, tz)
     reasons = None
     if batch_jobs is not None:
         from bfreplay.datasets.batch_jobs import load_waiting_jobs  # pyarrow
 
         reasons = why_idle(node_events, load_waiting_jobs(Path(batch_jobs), node_events))
-    return replace(characterise(node_events, tz), parts=parts, reasons=reasons)
+    return replace(characterise(node_events, tz), parts=parts, reasons=reasons, left_out_us=left_out_us)
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:

@@ -118,6 +118,8 @@ class Idleness:
         Idle nodes over the window in about as many parts as a picture has columns of pixels.
     parts, reasons
         Idle time by part of the machine or of the time, and why no job ran; ``None`` if not asked for.
+    left_out_us
+        Node-microseconds of batch jobs on nodes that were left out (``without``), which are left out too.
     """
 
     window_start_us: int
@@ -149,6 +151,7 @@ class Idleness:
     timeline: Timeline
     parts: IdleParts | None = None
     reasons: IdleReasons | None = None
+    left_out_us: int = 0
 
     def __repr__(self) -> str:
         text: str = built_in("bfreplay.datasets.idleness.idleness_text:render")(self)
@@ -239,5 +242,6 @@ class Idleness:
             "widths": [width.to_dict() for width in self.widths],
             "week": None if self.week is None else self.week.to_dict(),
             "longest_idle_intervals": [interval.to_dict() for interval in self.longest_idle_intervals],
+            **({"left_out_node_hours_of_batch_jobs": self.left_out_us / HOUR_US} if self.left_out_us else {}),
             **{name: part.to_dict() for name in ("parts", "reasons") if (part := getattr(self, name)) is not None},
         }

@@ -20,8 +20,15 @@ _DAY_S = 86_400
 
 
 def answer_sentences(idleness: Idleness) -> list[str]:
-    """Say why no job ran, and where or when nodes were idle, as far as that was asked for."""
+    """Say why no job ran, what leaving nodes out means, and where or when nodes were idle, as far as asked for."""
     reasons = [] if idleness.reasons is None else reason_sentences(idleness.reasons)
+    if idleness.left_out_us:
+        remaining_hours = max(idleness.idle_node_us - idleness.left_out_us, 0) / HOUR_US
+        reasons.append(
+            f"The batch jobs of the nodes left out, {amount(idleness.left_out_us / HOUR_US)} node-hours, are left out "
+            f"too: if they had to run on the other nodes, {amount(remaining_hours)} to "
+            f"{amount(idleness.idle_node_hours)} idle node-hours would remain."
+        )
     return reasons + ([] if idleness.parts is None else part_sentences(idleness.parts))
 
 
@@ -192,7 +199,7 @@ def _figures(idleness: Idleness) -> dict[str, tuple[Kind, float | None]]:
         "reclaims a day": ("amount", idleness.reclaim_bursts.count * _DAY_S / idleness.duration_s),
         "no node idle, of the time": ("percent", idleness.share_without_idle),
     }
-    figures |= {state.state: ("amount", state.node_us / span_us) for state in idleness.states if state.node_us}
+    figures |= {state.state: ("amount", state.node_us / span_us) for state in idleness.states[1:] if state.node_us}
     figures |= {reason: ("amount", nodes) for reason, nodes in _reason_nodes(idleness).items()}
     return figures | {name: ("amount", nodes) for name, nodes in _part_nodes(idleness).items()}
 

@@ -12,6 +12,8 @@ from bfreplay.datasets.idleness.characterise import describe
 from bfreplay.datasets.idleness.figures import Idleness
 from bfreplay.datasets.idleness.idleness_text import render, wrapped
 from bfreplay.datasets.idleness.parts_text import comparison_sentences, comparison_table
+from bfreplay.datasets.log.load import load_events
+from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.wording import paragraphs
@@ -19,10 +21,11 @@ from bfreplay.wording import paragraphs
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Idle nodes of logs, such as of two months, with the name of each."""
+    """Idle nodes of logs, such as of two months, with the name and the files of each."""
 
     labels: tuple[str, ...]
     logs: tuple[Idleness, ...]
+    sources: tuple[tuple[SourceFile, ...], ...]
 
     @classmethod
     def describe(
@@ -43,10 +46,15 @@ class SideBySide:
                 expected=f"one for each of {len(events)} logs, in their order",
             )
         names = [Path(file).name for file in events]
-        labels = names if len(set(names)) == len(names) else list(map(str, events))
+        # two files of one name, in two folders
+        labels = [
+            f"{name} ({names[:place].count(name)})" if names.count(name) > 1 else name
+            for place, name in enumerate(names, start=1)
+        ]
         of_logs: Sequence[str | PathLike[str] | None] = batch_jobs or [None] * len(events)
-        logs = [describe(file, batch_jobs=jobs, **options) for file, jobs in zip(events, of_logs, strict=True)]
-        return cls(tuple(labels), tuple(logs))
+        logs = [load_events(file) for file in events]
+        described = [describe(log, batch_jobs=jobs, **options) for log, jobs in zip(logs, of_logs, strict=True)]
+        return cls(tuple(labels), tuple(described), tuple(log.sources for log in logs))
 
     def to_dict(self) -> dict[str, Json]:
         """Return the figures JSON-ready: those of the log, or of each of several."""
