@@ -57,11 +57,8 @@ def select_nodes(
 
 def selection_words(selection: Mapping[str, str]) -> str:
     """Return which nodes a selection kept, as an attribute of nodes: ``of partition gpu, without cn[01-04]``."""
-    words = {
-        "partition": "of partition {}",
-        "only_nodes": "of {} only",
-        "without": "without {} (their batch jobs are left out too)",
-    }
+    words = {"partition": "of partition {}", "only_nodes": "of {} only"}
+    words["without"] = "without {} (their batch jobs are left out too)"
     return ", ".join(words[option].format(value) for option, value in selection.items())
 
 

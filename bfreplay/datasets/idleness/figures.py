@@ -7,7 +7,8 @@ Everything is counted in integer microseconds; hours and seconds appear only in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bfreplay.datasets.idleness.bursts import Bursts
@@ -47,6 +48,8 @@ class Origin:
     idle_hours_by_rule
         Idle node-hours of the window under each rule for oversubscription, in order of the names; empty if no job needs
         more nodes than are free, or the import could not compute them.
+    selection
+        Options that chose some of its nodes, by ``select_nodes``.
     """
 
     cluster: str | None
@@ -54,6 +57,7 @@ class Origin:
     node_inventory: str
     log_warnings: LogWarnings
     idle_hours_by_rule: tuple[tuple[str, float], ...] = ()
+    selection: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +246,7 @@ class Idleness:
             "widths": [width.to_dict() for width in self.widths],
             "week": None if self.week is None else self.week.to_dict(),
             "longest_idle_intervals": [interval.to_dict() for interval in self.longest_idle_intervals],
+            **({"selection": {**self.origin.selection}} if self.origin.selection else {}),
             **({"left_out_node_hours_of_batch_jobs": self.left_out_us / HOUR_US} if self.left_out_us else {}),
             **{name: part.to_dict() for name in ("parts", "reasons") if (part := getattr(self, name)) is not None},
         }

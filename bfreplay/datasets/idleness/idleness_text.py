@@ -13,6 +13,7 @@ from bfreplay.datasets.idleness.figures import Idleness
 from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS, Quantiles
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
+from bfreplay.datasets.node_selection import selection_words
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import html_table
 from bfreplay.wording import (
@@ -78,7 +79,11 @@ def _facts(idleness: Idleness) -> Iterator[tuple[str, str]]:
     if idleness.origin.cluster is not None:
         yield "cluster", idleness.origin.cluster
     yield "window", f"{' to '.join(window)} ({duration(idleness.duration_s)})"
-    yield "nodes", f"{idleness.n_nodes:,}{inventory_text}; {idleness.nodes_ever_idle:,} of them idle at some time"
+    chosen = f" {selection_words(idleness.origin.selection)}" if idleness.origin.selection else ""
+    yield (
+        "nodes",
+        f"{idleness.n_nodes:,}{inventory_text}{chosen}; {idleness.nodes_ever_idle:,} of them idle at some time",
+    )
     yield "idle all the time", _throughout(idleness)
     yield "idle node-hours", f"{amount(idleness.idle_node_hours)} ({percent(idleness.idle_share)} of all node-time)"
     yield "mean idle nodes", f"{amount(idleness.mean_idle_nodes)} (equivalent nodes)"
@@ -216,9 +221,10 @@ def sentences(idleness: Idleness) -> list[str]:
         )
         return [f"{nodes} in {duration(idleness.duration_s)}."]
     mean, hours = amount(idleness.mean_idle_nodes), _idle_node_hours(idleness)
+    chosen = f" {selection_words(idleness.origin.selection)}" if idleness.origin.selection else ""
     verb = "is" if mean == "1" or idleness.n_nodes == 1 else "are"
     text = [
-        f"On average {mean} of {count(idleness.n_nodes, 'node')} {verb} idle, "
+        f"On average {mean} of {count(idleness.n_nodes, 'node')}{chosen} {verb} idle, "
         f"{percent(idleness.idle_share)} of all node-time: {hours} in {duration(idleness.duration_s)}.",
         *_oversubscription(idleness),
         _length(idleness),

@@ -40,7 +40,7 @@ def write_idleness_report(
     """Write the page of described logs; ``options`` are shown on it. Errors as ``write_report``."""
     file, logs = check_report(out, overwrite=overwrite), described.logs
     is_one, last = len(logs) == 1, logs[-1]
-    answer = [*answer_sentences(last), *sentences(last)] if is_one else comparison_sentences(described.labels, logs)
+    answer = [*answer_sentences(last), sentences(last)[0]] if is_one else comparison_sentences(described.labels, logs)
     cautions = [
         sentence if is_one else f"{label}: {sentence}"
         for label, log in zip(described.labels, logs, strict=True)
@@ -90,7 +90,8 @@ def _sections(described: SideBySide) -> Iterator[Section]:
         tables_of_log = [longer_table(logs[0]), longest_table(logs[0]), width_table(logs[0])]
         if logs[0].week is not None:
             tables_of_log.append(hour_table(logs[0].week, logs[0].mean_idle_nodes))
-        yield _tables("tables", "How long, how many, when", "", [table for table in tables_of_log if table.rows])
+        words = " ".join(sentences(logs[0])[1:])
+        yield _tables("tables", "How long, how many, when", words, [table for table in tables_of_log if table.rows])
 
 
 def _tables(name: str, title: str, words: str, tables: list[ShownTable]) -> Section:
