@@ -83,6 +83,7 @@ CLASSIC = file(
     line(509, "n3", 2_000, 2_500, failed=25),
     line(509, "n1", 6_000, 9_000),
     line(510, "n2", 3_000, 3_000, failed=8),
+    line(510, "n3", 3_000, 3_400),
 )
 """Grid Engine 6.1 and 6.2: colons in names, array tasks, jobs that never started, failed ones, a rescheduled one."""
 
@@ -129,12 +130,14 @@ UNIVA = file(
     univa(805, "n6", 101.5, 190, slave="1.n6", pe="mpi", slots=8),
     univa(805, "n5", 100, 200.25, pe="mpi", slots=8),
     univa(806, "n7", 300, 400, pe="mpi", slots=32),
+    line(807, "n8", 500, 600, unit=1_000, after=(*RESERVATION, *FURTHER[:6], "qsub -l h_rt=1:00:00 -N a:b", "9", "1")),
 )
 """Univa Grid Engine 8.2 and later: milliseconds, and fields after the 45."""
 
 UPGRADED = file(
     line(901, "n1", 0, 1_000, category="-l h_rt=1:00:00"),
     line(902, "n2", 500, 1_500, **OLD),
+    line(905, "n3", 600, 1_600, after=(*RESERVATION, "job_class")),
     univa(903, "n1", 2_000.75, 3_000),
     univa(904, "n3", 2_500, 2_600.5, task=3),
 )
@@ -158,6 +161,7 @@ HOSTILE = file(
     line(1_008, "", 0, 1_000),
     line(1_009, "n" * 10_000, 0, 1_000),
     line(1_010, "n\x1b[31m2", 0, 1_000),
+    line(1_020, " n2 ", 0, 1_000),
     line(1_011, "n3", 10, 1_000, name="", owner="", group="", account="", queue=""),
     line(1_012, "n4", 20, 1_000, name="x" * 10_000, account="y:" * 5_000, category="-l " + "z=1:0:0," * 2_000),
     line(1_013, "n5", 30, 1_000, name="été \u2028 名", owner="\udce9t\udce9"),
@@ -175,9 +179,11 @@ HOSTILE = file(
 
 UNSETTLED = {
     "slaves_without_master": file(
-        slave(1_101, "n1", 10, 900, slots=8), slave(1_101, "n2", 20, 1_000, slots=8), line(1_102, "n3", 0, 500)
+        slave(1_101, "n2", 20, 900, slots=8), slave(1_101, "n1", 10, 1_000, slots=8), line(1_102, "n3", 0, 500)
     ),
     "slave_of_no_length": file(slave(1_201, "n2", 500, 500, slots=2), line(1_201, "n1", 0, 1_000, pe="mpi", slots=2)),
+    "host_unknown": file(line(1_601, "UNKNOWN", 0, 500, queue="UNKNOWN"), line(1_602, "n2", 0, 500)),
+    "usage_that_is_no_number": file(line(1_701, "n1", 0, 500).replace("1.500000", "-nan").replace("0.012000", "inf")),
     "end_time_0": file(line(1_301, "n1", 0, None, failed=100), line(1_302, "n2", 0, 500)),
     "fewer_hosts_than_slots_need": file(
         slave(1_401, "n2", 10, 900, slots=64), line(1_401, "n1", 0, 1_000, pe="mpi", slots=64)
@@ -206,7 +212,7 @@ def random_accounting(rng, n_jobs):
     rescheduled or never start, and some lines of jobs on one host are cut. A file is of 6.1, 6.2 or Univa.
     """
     write, fields = rng.choice([(line, {}), (line, OLD), (univa, {})])
-    lines = [(0, "# Version: made by random_accounting")]
+    lines = []
     now, most_numbers = 0.0, max(1, n_jobs - 3)  # numbers of jobs begin again, a year later
     for count in range(n_jobs):
         now += rng.expovariate(1 / 60)
@@ -232,7 +238,7 @@ def random_accounting(rng, n_jobs):
         cut_after(text, rng.randint(1, 38)) if ":mpi:" not in text and rng.random() < 0.02 else text
         for _, text in lines
     ]
-    return file(*texts)
+    return file("# Version: made by random_accounting", *texts)
 
 
 def _job_lines(rng, write, job, kind, start, end, names):

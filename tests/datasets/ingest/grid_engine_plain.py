@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from math import ceil
 
-NUMBER = re.compile(r"-?(\d+(\.\d+)?(e[+-]?\d+)?|nan|inf)", re.ASCII | re.IGNORECASE)
+NUMBER = re.compile(r"-?(\d+(\.\d+)?|nan|inf)", re.ASCII | re.IGNORECASE)
 WHOLE = re.compile(r"-?\d{1,30}", re.ASCII)
 PE_TASK = re.compile(r"none|\d+\.(?!\d+\Z)\S+", re.ASCII | re.IGNORECASE)  # a number and the host, so no number
 JOB_NUMBER = re.compile(r"[1-9]\d*", re.ASCII)  # it is written without zeros before it

@@ -56,6 +56,7 @@ def test_jobs_of_grid_engine_6_are_read_whatever_colons_their_names_have():
         ("505.2", 900, 1_500, "n3", 1),
         ("508", 2_000, 2_900, "n2", 1),
         ("509", 2_000, 2_500, "n3", 1),
+        ("510", 3_000, 3_400, "n3", 1),
         ("504", 3_600, 4_200, "n1", 1),
         ("505.10", 5_000, 5_600, "n1", 1),
         ("509", 6_000, 9_000, "n1", 1),
@@ -97,6 +98,7 @@ def test_milliseconds_are_told_by_their_size_and_fields_after_the_45_do_no_harm(
         ("803.4", (T + 30) * US, (T + 90) * US, frozenset({"n3"}), 1),
         ("805", (T + 100) * US, (T + 200) * US + 250_000, frozenset({"n5", "n6"}), 2),
         ("806", (T + 300) * US, (T + 400) * US, frozenset({"n7"}), 2),
+        ("807", (T + 500) * US, (T + 600) * US, frozenset({"n8"}), 1),
     ]
     assert skipped(UNIVA) == {plain.NOT_STARTED: 1}
 
@@ -105,6 +107,7 @@ def test_a_file_may_change_to_milliseconds_half_way():
     assert runs(UPGRADED) == [
         ("901", 0, 1_000, "n1", 1),
         ("902", 500, 1_500, "n2", 1),
+        ("905", 600, 1_600, "n3", 1),
         ("903", 2_000.75, 3_000, "n1", 1),
         ("904.3", 2_500, 2_600.5, "n3", 1),
     ]
@@ -122,12 +125,14 @@ def test_of_a_hostile_file_only_whole_lines_with_a_host_and_a_time_are_kept():
         ("1018", 60, 1_000, "n8", 1),
         ("1019", 70, 1_000, "n9", 1),
     ]
-    assert skipped(HOSTILE) == {plain.NO_RECORD: 18, plain.NO_SUCH_TIME: 3, plain.NO_HOST: 3, plain.BACKWARDS: 1}
+    assert skipped(HOSTILE) == {plain.NO_RECORD: 18, plain.NO_SUCH_TIME: 3, plain.NO_HOST: 4, plain.BACKWARDS: 1}
 
 
 def test_what_the_manual_leaves_open_is_decided_so_that_held_nodes_are_not_idle():
     assert runs(UNSETTLED["slaves_without_master"]) == [("1102", 0, 500, "n3", 1), ("1101", 10, 1_000, "n1 n2", 2)]
     assert runs(UNSETTLED["slave_of_no_length"]) == [("1201", 0, 1_000, "n1 n2", 2)]
+    assert runs(UNSETTLED["host_unknown"]) == [("1602", 0, 500, "n2", 1)]
+    assert runs(UNSETTLED["usage_that_is_no_number"]) == [("1701", 0, 500, "n1", 1)]
     assert runs(UNSETTLED["end_time_0"]) == [("1302", 0, 500, "n2", 1)]
     assert skipped(UNSETTLED["end_time_0"]) == {plain.BACKWARDS: 1}
     assert runs(UNSETTLED["fewer_hosts_than_slots_need"], SLOTS) == [("1401", 0, 1_000, "n1 n2", 2)]
@@ -137,13 +142,15 @@ def test_what_the_manual_leaves_open_is_decided_so_that_held_nodes_are_not_idle(
 
 
 @pytest.mark.parametrize("name", ["a", "a:b", "a:7", "7:7:7", ":", "0:1:2:3", HARD])
-@pytest.mark.parametrize("account", ["sge", "x:y", "2024", "a:2024", "", ":"])
-@pytest.mark.parametrize("category", ["NONE", HARD, "-l h_rt=1:00:00", "-l h_rt=1:0:0 ", ""])
+@pytest.mark.parametrize("account", ["sge", "x:y", "2024", "a:2024", "a:07:b", "", ":"])
+@pytest.mark.parametrize(
+    "category", ["NONE", HARD, "-l h_rt=1:00:00", "-l h_rt=1:0:0 ", "", "a:1:1.b:c:2:3", "a:1:1.b:2:c", "a:b:1.c:2:0:0"]
+)
 def test_any_name_account_and_category_leave_the_job_what_it_is(name, account, category):
     for write, fields in ((line, {}), (line, OLD), (univa, {})):
         texts = {"name": name, "account": account, "category": category}
         master = write(41, "n1", 0, 100, slots=9, task=3, **texts, **fields)
-        other = write(41, "n2", 50, 60, slots=9, task=3, slave="1.n2", **texts, **fields)
+        other = write(41, "n2", 50, 110, slots=9, task=3, slave="1.n2", **texts, **fields)
         assert runs(file(other, master)) == [("41.3", 0, 100, "n1 n2", 2)]
 
 
@@ -160,6 +167,13 @@ def test_a_line_cut_before_maxvmem_is_skipped_wherever_it_is_cut(write, fields, 
     for n_characters in range(2, maxvmem):
         cut = file(whole[:n_characters], line(42, "n2", 0, 100))
         assert (runs(cut), skipped(cut)) == ([("42", 0, 100, "n2", 1)], {plain.NO_RECORD: 1})
+
+
+def test_a_line_of_44_fields_is_cut_and_a_slave_of_no_length_alone_is_no_run():
+    whole = line(41, "n1", 0, 100)
+    assert skipped(file(whole.rsplit(":", 1)[0])) == {plain.NO_RECORD: 1}
+    assert skipped(file(whole.rsplit(":", 2)[0])) == {}
+    assert (runs(file(slave(41, "n1", 5, 5))), skipped(file(slave(41, "n1", 5, 5)))) == ([], {plain.NO_LENGTH: 1})
 
 
 def test_of_two_runs_of_a_job_a_slave_belongs_to_the_one_that_it_overlaps_most():
