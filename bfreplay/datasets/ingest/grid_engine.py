@@ -134,12 +134,11 @@ def _json_line(line_text: str, place: Place) -> Line | None:
 
 def _completed(line: Line, task_number: int, times: Sequence[int]) -> Line:
     """Return the line with its times; their size tells seconds, milliseconds (Univa) and microseconds (JSON)."""
-    submit_us, start_us, end_us = (
-        time * US if time < _MS_FROM else time * 1_000 if time < _US_FROM else time for time in times
-    )
+    units = [US if time < _MS_FROM else 1_000 if time < _US_FROM else 1 for time in times]
+    submit_us, start_us, end_us = (time * unit for time, unit in zip(times, units, strict=True))
     if start_us and end_us:
-        if end_us < start_us:
-            raise ValueError("the job ends before it starts")
+        if end_us < start_us or units[1] != units[2]:
+            raise ValueError("the job ends before it starts, or these times have two units")
         each_a_name((line.host,), "host")
     job = f"{line.job}.{task_number}" if task_number else line.job
     return line._replace(job=job, submit_us=submit_us, start_us=start_us, end_us=end_us)

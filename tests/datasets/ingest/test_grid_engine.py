@@ -109,6 +109,7 @@ def test_a_job_whose_number_is_not_certain_is_known_by_all_that_holds_it(names, 
         line(T, T + 60).replace(f":{T}:", ":soon:"),
         line(T, T + 60).replace(f":{T}:", ":-5:"),
         line(T + 60, T),
+        line(T * 1_000, (T + 60) * US),  # milliseconds and microseconds
         line(T, T + 60, "na[01-02]"),
         line(T, T + 60, "UNKNOWN"),
         line(T, T + 60, number="x"),
