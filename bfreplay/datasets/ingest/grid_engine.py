@@ -13,7 +13,7 @@ import msgspec
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import each_a_name
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord, Submission
 from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.times import HOUR_US, US
 
@@ -284,4 +284,14 @@ class _Runs:
             hours = (min(line.slots, len(self._record.nodes)) - 1) * span_us / HOUR_US
             self._report.warn(_ONE_HOST_WARNING, *line.place, f"{job}: {line.slots} slots", node_hours=hours)
         node_ids = self._lists.ids("\0".join(hosts), lambda: hosts)
-        self._record.add_job(job, line.start_us, line.end_us, node_ids, node_count, None, *line.place, is_cut=True)
+        self._record.add_job(
+            job,
+            line.start_us,
+            line.end_us,
+            node_ids,
+            node_count,
+            None,
+            *line.place,
+            is_cut=True,
+            submission=Submission(line.submit_us or None, line.queue),
+        )

@@ -255,6 +255,14 @@ def test_contradictions_inside_a_record_are_warned_of(tmp_path):
     assert not record.report.warnings
 
 
+def test_jobs_keep_their_queue_and_when_they_were_submitted(tmp_path):
+    lines = [*PARALLEL[:3], line(T, T + 60, pe="mpi", slots=32, queue="long.q"), line(T, T + 5, "na02", 8, submit=0)]
+    (rows, _), *_ = read(tmp_path, lines).jobs.slices()
+    assert sorted(rows.eligible_us.tolist()) == [-1, (T - 100) * US]
+    kinds = read(tmp_path, lines).kinds
+    assert {queue for queue, _ in kinds} == {"", "all.q", "long.q"}
+
+
 def json_line(start, end, **given):
     fields = {"job_number": 10, "task_number": 0, "start_time": start * US + 7, "end_time": end * US, "owner": "ua"}
     fields |= {"qname": "all.q", "hostname": "na01", "slots": 1, "job_name": 'a:"b', "submission_time": (T - 9) * US}
