@@ -16,7 +16,8 @@ CONDOR = "HTCondor"
 BY_TABLE = {
     CONDOR: "bfreplay ingest table FILE --map job=ClusterId --map start=JobStartDate --map end=CompletionDate "
     "--map elapsed=RemoteWallClockTime --map state=JobStatus --map nodes=LastRemoteHost (FILE: "
-    "condor_history -af:ht ClusterId JobStatus LastRemoteHost JobStartDate CompletionDate RemoteWallClockTime > FILE)",
+    "condor_history -af:ht ClusterId JobStatus LastRemoteHost QDate JobStartDate CompletionDate RemoteWallClockTime "
+    "> FILE)",
 }
 """Schedulers without a reader of their own: how to get a table of jobs from each."""
 
