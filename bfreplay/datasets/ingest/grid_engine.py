@@ -244,7 +244,6 @@ class _Runs:
         """Add the jobs of the lines that wait."""
         for lines in self._held.values():
             self._join(lines)
-        self._held.clear()
 
     def _join(self, lines: Sequence[Line]) -> None:
         """Add the runs of a job: tasks belong to the run during which they started."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets.ingest import grid_engine
 from bfreplay.datasets.ingest.grid_engine import GridEngineReader
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import CUT, ScheduleRecord
 from bfreplay.datasets.ingest.read_log import read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -89,6 +90,7 @@ def test_colons_and_numbers_in_names_move_no_other_field(tmp_path, names):
     ("names", "job"),
     [
         ({"name": "a:0012:b"}, "503"),
+        ({"name": "4711", "account": "2017"}, "503"),
         ({"name": "post:12:b"}, "post:12:b:503:sge"),  # either number may be the job's
         ({"account": "c:12:d"}, "relax:503:c:12:d"),
     ],
@@ -165,6 +167,11 @@ def test_a_parallel_job_holds_the_hosts_of_all_its_lines_for_its_own_time(tmp_pa
     assert not record.report.warnings
 
 
+def test_a_task_may_give_its_own_slots_only(tmp_path):
+    record = read(tmp_path, [line(T + 1, T + 50, "na02", pe="mpi", slots=1, task="1.na02"), PARALLEL[3]])
+    assert [(start, end, set(names)) for start, end, names in runs(record)] == [(0, 60, {"na01", "na02"})]
+
+
 def test_each_run_of_a_rescheduled_job_has_its_own_hosts(tmp_path):
     again = line(T + 200, T + 300, "na01", pe="mpi", slots=32)
     record = read(
@@ -205,6 +212,10 @@ def test_tasks_without_their_job_hold_their_hosts_for_their_own_time(tmp_path):
     assert runs(record) == [(10, 50, ("na02",)), (11, 40, ("na02",)), (900, 960, ("na01",))]
     assert record.report.warnings[grid_engine._ALONE_WARNING].count == 2
     assert hours(record, grid_engine._ALONE_WARNING) == pytest.approx((40 + 29) / 3_600)
+    path = tmp_path / "accounting"
+    path.write_text("\n".join(PARALLEL[:2]).replace(f":{T + 11}:", f":{T + 10}:").replace("na02:phys", "na03:phys", 1))
+    report = read_log(path).build(OccupancyRules(window="full", min_gap_s=0)).report
+    assert report.facts["node_hours"]["busy"] == pytest.approx((40 + 30) / 3_600)  # both, though they start together
 
 
 def test_what_waits_for_other_lines_is_bounded_and_what_comes_later_is_counted(tmp_path, monkeypatch):
@@ -235,6 +246,7 @@ def test_slots_of_a_node_say_how_many_nodes_a_job_on_one_line_had(tmp_path):
     counts = [(count, names) for _, _, count, names in intervals(record, US)]
     assert sorted(counts) == [(1, ("na02",)), (2, ("na01", "na03")), (3, ("na01",))]
     assert {sentence: tally.count for sentence, tally in record.report.warnings.items()} == {CUT: 1}
+    assert not read(tmp_path, PARALLEL, procs_per_node=16).report.warnings  # on more nodes than its slots need
     record = read(tmp_path, [line(T, T + 60)], procs_per_node=16)
     assert record.report.facts["--procs-per-node"] == "has no effect: no job has several slots"
 
@@ -329,6 +341,13 @@ def test_auto_recognises_accounting_by_its_records(tmp_path, text):
     log = read_log(path)
     assert log.reader == "grid-engine"
     assert log.why[0].startswith("some file: grid-engine, because 1 of the first 1 lines are accounting records")
+
+
+def test_a_file_in_which_few_lines_are_records_is_not_taken_for_accounting(tmp_path):
+    path = tmp_path / "notes"
+    path.write_text("\n".join([line(T, T + 60), "see above", "and below", ""]))
+    assert GridEngineReader().recognise(LogFile(path)) is None
+    assert read_log(path, "grid-engine").record.jobs.n_rows == 1
 
 
 def test_a_file_of_something_else_or_without_a_run_is_refused(tmp_path):
