@@ -19,19 +19,19 @@ from bfreplay.datasets.times import HOUR_US, US
 
 EXPORT = '(cd "$SGE_ROOT/$SGE_CELL/common" && tar czf - accounting*) > accounting.tar.gz'
 _EXPECTED = (
-    "records qname:hostname:group:owner:job_name:job_number:account:..., or one JSON object a line with these names"
+    "records qname:hostname:group:owner:job_name:job_number:account:..., or one JSON object a line with these keys"
 )
 _LOOKED_AT = 100
 
 _NUMBER = r"-?(?:\d+(?:\.\d*)?(?:e[+\-]?\d+)?|nan|inf)"
-_BLOCK = (
-    re.compile(  # priority, times, failed, exit_status, 18 of usage; project, department, PE, slots, task, 3 of usage
-        rf"(?=:-?\d+:(\d{{1,17}}):(\d{{1,17}}):(\d{{1,17}}):-?\d+:-?\d+:({_NUMBER})(?::{_NUMBER}){{17}}"
-        rf":[^:]*:[^:]*:[^:]*:(\d{{1,9}}):(\d{{1,9}})(?::{_NUMBER}){{3}}:(.*))",
-        re.ASCII | re.IGNORECASE,
-    )
+# priority, three times, failed, exit_status, 18 of usage, project, department, PE, slots, task, 3 of usage, all the rest
+_BLOCK = re.compile(
+    rf"(?=:-?\d+:(\d{{1,17}}):(\d{{1,17}}):(\d{{1,17}}):-?\d+:-?\d+:({_NUMBER})(?::{_NUMBER}){{17}}"
+    rf":[^:]*:[^:]*:[^:]*:(\d{{1,9}}):(\d{{1,9}})(?::{_NUMBER}){{3}}:(.*))",
+    re.ASCII | re.IGNORECASE,
 )
-_AFTER_CATEGORY = re.compile(  # iow, pe_taskid, maxvmem; since SGE 6.2 arid, ar_submission_time, and whatever follows
+# iow, pe_taskid, maxvmem, and since SGE 6.2 arid, ar_submission_time and whatever Univa adds
+_AFTER_CATEGORY = re.compile(
     rf":{_NUMBER}:(?:none|(\d+\.(?![\d.]+:)[^:]+)|)(?=:{_NUMBER}(?::\d+:\d+(?::|\Z)|\Z))", re.ASCII | re.IGNORECASE
 )
 _JOB_NUMBER = re.compile(r"[1-9]\d{0,9}", re.ASCII)
@@ -127,7 +127,7 @@ def _json_line(line_text: str, place: Place) -> Line | None:
         raise ValueError("it is nested too deep") from None
     if record.type:
         return None
-    task = record.pe_taskid or record.pe_task_id or ""
+    task = (record.pe_taskid or record.pe_task_id or "").replace("NONE", "")
     line = Line(str(record.job_number), record.qname, record.hostname, task, record.slots, place)
     return _completed(line, record.task_number, (record.submission_time, record.start_time, record.end_time))
 

@@ -288,7 +288,7 @@ def test_json_lines_have_the_same_fields_in_microseconds(tmp_path):
             json_line(T, T + 60, granted_pe="mpi", slots=8),
             json_line(T, T + 50, pe_taskid="1.na02", hostname="na02", slots=8),
             json_line(T, T + 50, pe_task_id="1.na03", hostname="na03", slots=8),
-            json_line(T, T + 30, job_number=11, task_number=4),
+            json_line(T, T + 30, job_number=11, task_number=4, pe_taskid="NONE"),
             json_line(0, 0, job_number=12, start_time=0),
             json_line(T, T + 9, type="acct", time=(T + 9) * US),
         ],
