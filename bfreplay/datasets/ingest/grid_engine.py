@@ -24,7 +24,7 @@ _EXPECTED = (
 _LOOKED_AT = 100
 
 _NUMBER = r"-?(?:\d+(?:\.\d*)?(?:e[+\-]?\d+)?|nan|inf)"
-# priority, three times, failed, exit_status, 18 of usage, project, department, PE, slots, task, 3 of usage, all the rest
+# priority, three times, failed, exit_status, 18 of usage, project, department, PE, slots, task, 3 of usage, the rest
 _BLOCK = re.compile(
     rf"(?=:-?\d+:(\d{{1,17}}):(\d{{1,17}}):(\d{{1,17}}):-?\d+:-?\d+:({_NUMBER})(?::{_NUMBER}){{17}}"
     rf":[^:]*:[^:]*:[^:]*:(\d{{1,9}}):(\d{{1,9}})(?::{_NUMBER}){{3}}:(.*))",
