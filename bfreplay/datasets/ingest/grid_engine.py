@@ -27,7 +27,7 @@ _NUMBER = r"-?(?:\d+(?:\.\d*)?(?:e[+\-]?\d+)?|nan|inf)"
 # priority, three times, failed, exit_status, 18 of usage, project, department, PE, slots, task, 3 of usage, the rest
 _BLOCK = re.compile(
     rf"(?=:-?\d+:(\d{{1,17}}):(\d{{1,17}}):(\d{{1,17}}):-?\d+:-?\d+:({_NUMBER})(?::{_NUMBER}){{17}}"
-    rf":[^:]*:[^:]*:[^:]*:(\d{{1,9}}):(\d{{1,9}})(?::{_NUMBER}){{3}}:(.*))",
+    rf":[^:]*:[^:]*:[^:]*:(\d{{1,10}}):(\d{{1,9}})(?::{_NUMBER}){{3}}:(.*))",
     re.ASCII | re.IGNORECASE,
 )
 # iow, pe_taskid, maxvmem, and since SGE 6.2 arid, ar_submission_time and whatever Univa adds
@@ -43,13 +43,13 @@ _ROUNDING_US = 2 * US
 MOST_HELD = 50_000
 """Lines of parallel jobs that are remembered until the others of their job are read."""
 
-_FURTHER = "further line of a parallel job, whose host is held with it"
+FURTHER = "further line of a parallel job, whose host is held with it"
 _NOT_ACCOUNTING = "record of the reporting file"
 _ONE_HOST_WARNING = (
     "jobs with several slots and one host in the log: further hosts of theirs are unknown and look idle; "
     "--procs-per-node N (slots of a node) says how many they had"
 )
-_ALONE_WARNING = "lines of parallel tasks without the line of their job: each host is held for the task's own time"
+_ALONE_WARNING = "lines of parallel tasks without the line of their job: their hosts are held while one of them runs"
 _NO_END_WARNING = "jobs with a start and no end were skipped: their nodes look idle"
 _EARLY_WARNING = "jobs start before they were submitted: one of the times is wrong"
 _ELAPSED_WARNING = "the running time in the log is not the end minus the start; start and end are used"
@@ -207,6 +207,18 @@ def _is_comment(line_text: str) -> bool:
     return line_text.startswith("#") or len(line_text.strip()) <= 1
 
 
+def _overlapping(tasks: Sequence[Line]) -> list[list[Line]]:
+    """Return tasks without the line of their job by run: those that overlap, in the first line from start to end."""
+    runs: list[list[Line]] = []
+    for task in sorted(tasks, key=lambda line: line.start_us):
+        if runs and task.start_us <= runs[-1][0].end_us:
+            runs[-1].append(task)
+            runs[-1][0] = runs[-1][0]._replace(end_us=max(runs[-1][0].end_us, task.end_us))
+        else:
+            runs.append([task])
+    return runs
+
+
 class _Runs:
     """Runs of jobs; lines of parallel jobs wait for the others of their job."""
 
@@ -260,14 +272,14 @@ class _Runs:
                 off_us = [max(run[0].start_us - line.start_us, line.start_us - run[0].end_us, 0) for run in near]
                 nearest = off_us.index(min(off_us)) if min(off_us, default=_CLOCKS_US) < _CLOCKS_US else None
                 (alone if nearest is None else near[nearest]).append(line)
-        for run in [*runs.values(), *([line] for line in alone)]:
+        for run in [*runs.values(), *_overlapping(alone)]:
             self._add(run)
 
     def _add(self, lines: Sequence[Line]) -> None:
         """Add a run; its first line is that of its job, or a task alone."""
         line, hosts = lines[0], tuple(dict.fromkeys(line.host for line in lines))
         for further in lines[1:]:
-            self._report.skip(_FURTHER, *further.place, further.job)
+            self._report.skip(FURTHER, *further.place, further.job)
         self._report.read(0)
         job, span_us, node_count = line.job, line.end_us - line.start_us, None
         if line.submit_us > line.start_us + _CLOCKS_US:

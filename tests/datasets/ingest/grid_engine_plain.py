@@ -8,7 +8,7 @@ from math import ceil
 NUMBER = re.compile(r"-?(\d+(\.\d+)?|nan|inf)", re.ASCII | re.IGNORECASE)
 WHOLE = re.compile(r"-?\d{1,30}", re.ASCII)
 PE_TASK = re.compile(r"none|\d+\.(?!\d+\Z)\S+", re.ASCII | re.IGNORECASE)  # a number and the host, so no number
-JOB_NUMBER = re.compile(r"[1-9]\d*", re.ASCII)  # it is written without zeros before it
+JOB_NUMBER = re.compile(r"[1-9]\d{0,9}", re.ASCII)  # of 32 bits, written without zeros before it
 MILLISECONDS_FROM = 10**11  # as seconds this would be the year 5138, as milliseconds it is 1973
 YEAR_9999_US = 253_402_300_799 * 10**6
 MOST_NODES = 10_000_000
@@ -75,8 +75,10 @@ def _run(group, procs_per_node):
     first, hosts = group[0], frozenset(line.host for line in group)
     end_us = first.end_us if first.is_master else max(line.end_us for line in group)
     n_nodes = len(hosts)
-    if len(group) == 1 and first.slots > 1:
-        n_nodes = ceil(first.slots / procs_per_node) if procs_per_node else None
+    if first.is_master and first.slots > 1 and procs_per_node:  # a host on which no task reported is held too
+        n_nodes = max(n_nodes, ceil(first.slots / procs_per_node))
+    elif len(group) == 1 and first.slots > 1:
+        n_nodes = None
     return first.job, first.start_us, end_us, hosts, n_nodes
 
 

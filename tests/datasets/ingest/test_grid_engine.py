@@ -207,15 +207,15 @@ def _written_twice(tmp_path, lines):
     return paths[:1], paths
 
 
-def test_tasks_without_their_job_hold_their_hosts_for_their_own_time(tmp_path):
+def test_tasks_without_their_job_hold_their_hosts_together_while_they_overlap(tmp_path):
     record = read(tmp_path, [*PARALLEL[:2], line(T + 900, T + 960, pe="mpi", slots=32, failed=25)])
-    assert runs(record) == [(10, 50, ("na02",)), (11, 40, ("na02",)), (900, 960, ("na01",))]
-    assert record.report.warnings[grid_engine._ALONE_WARNING].count == 2
-    assert hours(record, grid_engine._ALONE_WARNING) == pytest.approx((40 + 29) / 3_600)
+    assert runs(record) == [(10, 50, ("na02",)), (900, 960, ("na01",))]
+    assert record.report.warnings[grid_engine._ALONE_WARNING].count == 1
+    assert hours(record, grid_engine._ALONE_WARNING) == pytest.approx(40 / 3_600)
     path = tmp_path / "accounting"
     path.write_text("\n".join(PARALLEL[:2]).replace(f":{T + 11}:", f":{T + 10}:").replace("na02:phys", "na03:phys", 1))
     report = read_log(path).build(OccupancyRules(window="full", min_gap_s=0)).report
-    assert report.facts["node_hours"]["busy"] == pytest.approx((40 + 30) / 3_600)  # both, though they start together
+    assert report.facts["node_hours"]["busy"] == pytest.approx(2 * 40 / 3_600)
 
 
 def test_what_waits_for_other_lines_is_bounded_and_what_comes_later_is_counted(tmp_path, monkeypatch):
