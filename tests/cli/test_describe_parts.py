@@ -70,9 +70,8 @@ def test_logs_of_one_name_are_told_apart(tmp_path):
 
 
 def test_a_partition_that_is_full_and_one_that_is_not(slurm):
-    text = run(
-        "describe", slurm / "events.parquet", "--batch-jobs", slurm / "batch.parquet", "--by", "partition"
-    ).stdout
+    options = ["--batch-jobs", slurm / "batch.parquet"]
+    text = run("describe", slurm / "events.parquet", *options, "--by", "partition").stdout
     # cn1 and cn2 are idle from 1:00 to 3:00, when job 2 waits for three nodes of batch; later nobody waits
     first = text[: text.index("On average")].replace("\n", " ")
     assert first.startswith(
