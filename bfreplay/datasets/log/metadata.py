@@ -14,6 +14,7 @@ from bfreplay.documents import Json, printable_json
 from bfreplay.errors import InputError, printable
 
 SCHEMA_VERSION = 1
+UNITS = ("node", "gpu", "core")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class EventsMetadata:
     n_nodes_at_start
         Of a log that was followed: so many of its nodes were known at its start, and are sorted by name. Those after
         them are in order of appearance. ``None`` for any other log, all of whose nodes are sorted.
+    unit
+        What the nodes of the log are: ``"node"``; ``"gpu"`` or ``"core"`` for units of shared nodes, ``cn01/gpu0``.
     schema_version
         Version of the neutral schema; this code writes and reads 1.
     """
@@ -74,6 +77,7 @@ class EventsMetadata:
     notes: Mapping[str, Any] = field(default_factory=dict)
     node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     n_nodes_at_start: int | None = None
+    unit: str = "node"
     schema_version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
@@ -85,6 +89,7 @@ class EventsMetadata:
                 expected="'metadata' or 'seen'",
                 fix="correct the value",
             )
+        checks.one_of("unit", self.unit, UNITS)
         if self.n_nodes_at_start is not None:
             checks.whole("n_nodes_at_start", self.n_nodes_at_start, 1)
 
@@ -106,6 +111,8 @@ class EventsMetadata:
             del document["node_types"]  # most logs have no types
         if self.n_nodes_at_start is None:
             del document["n_nodes_at_start"]
+        if self.unit == "node":
+            del document["unit"]
         return document
 
     @classmethod

@@ -16,6 +16,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
+from bfreplay.datasets.ingest.occupancy.units import Held
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
 from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock
@@ -130,6 +131,7 @@ class JobRow:
     at: RowPlace
     has_count: bool = False  # the table has a column for it
     has_end: bool = True
+    held: Held | None = None
 
     def limit_end_us(self, start_us: int) -> int | None:
         """Return the latest end of a run by its time limit; ``None`` without one."""
@@ -239,7 +241,9 @@ class JobRows:
             self._last.add(end_us, start_us)
         self._first.add(start_us, job_row.submitted)
         identity, limit_end_us = self._identity(job_row), job_row.limit_end_us(start_us)
-        self._record.add_job(identity, start_us, end_us, node_ids, job_row.count, limit_end_us, *job_row.at[:2])
+        self._record.add_job(
+            identity, start_us, end_us, node_ids, job_row.count, limit_end_us, *job_row.at[:2], held=job_row.held
+        )
 
     def add_ordinary(self, jobs: OrdinaryJobs) -> None:
         """Keep rows as ``add`` would, which has nothing to report about them."""
