@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -22,7 +23,7 @@ from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.readers_by_ending import check_is_file
-from bfreplay.datasets.times import iso_span, iso_utc
+from bfreplay.datasets.times import NOT_KNOWN_US, iso_span, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 
@@ -33,8 +34,29 @@ GROUP_NODES = 1 << 20
 
 _TIME = pa.timestamp("us", tz="UTC")
 _SCHEMA = pa.schema([("job", pa.string()), ("start", _TIME), ("end", _TIME), ("nodes", pa.list_(pa.int32()))])
+_WAITED = pa.schema([("eligible", _TIME), ("wanted", pa.int32()), ("partition", pa.string()), ("qos", pa.string())])
 _RULES = ("assignment", "seed", "oversubscription", "release_delay_s", "log_end_us", "limit_grace_s")
 _FIX = "write the events and the batch jobs by one command: bfreplay ingest ... -o EVENTS --batch-jobs FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Since when each of J jobs waited for its start, and for what.
+
+    Parameters
+    ----------
+    eligible_us
+        Time from which each could have started, ``(J,) int64``; ``NOT_KNOWN_US`` where the log does not tell.
+    wanted
+        Nodes that each wanted, ``(J,) int64``; 0 for a row with the missing nodes of a job that runs.
+    partition, qos
+        Of each, J texts; empty where the log does not tell.
+    """
+
+    eligible_us: NDArray[np.int64]
+    wanted: NDArray[np.int64]
+    partition: Sequence[str]
+    qos: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +72,8 @@ class BatchJobs:
     first, node
         Job j has the nodes ``node[first[j]:first[j + 1]]``, each once: ``(J + 1,) int64`` and ``int32`` indices into
         the sorted nodes of the log.
+    waited
+        Since when they waited; ``None`` in jobs that were loaded, see ``load_waited``.
     """
 
     job: Sequence[Any]
@@ -57,6 +81,7 @@ class BatchJobs:
     end_us: NDArray[np.int64]
     first: NDArray[np.int64]
     node: NDArray[np.int32]
+    waited: Waited | None = None
 
     def __len__(self) -> int:
         return len(self.start_us)
@@ -88,9 +113,9 @@ def write_batch_jobs(pieces: Iterable[BatchJobs], header: LogHeader, path: Path,
         The name does not end in ``.parquet``, or the folder cannot be written to.
     """
     refuse_other_ending(path)
-    schema = _SCHEMA.with_metadata({VERSION_KEY: VERSION, PARQUET_KEY: header.to_text().encode()})
-    encodings = dict.fromkeys(("start", "end", "nodes.list.element"), "DELTA_BINARY_PACKED")
-    options = {"compression": "zstd", "use_dictionary": False, "column_encoding": encodings}
+    schema = pa.schema([*_SCHEMA, *_WAITED], {VERSION_KEY: VERSION, PARQUET_KEY: header.to_text().encode()})
+    encodings = dict.fromkeys(("start", "end", "nodes.list.element", "eligible", "wanted"), "DELTA_BINARY_PACKED")
+    options = {"compression": "zstd", "use_dictionary": ["partition", "qos"], "column_encoding": encodings}
     with written_whole([path], overwrite) as (temporary,), pq.ParquetWriter(temporary, schema, **options) as writer:
         for table in _row_groups(pieces, schema):
             writer.write_table(table)
@@ -108,7 +133,8 @@ def _row_groups(pieces: Iterable[BatchJobs], schema: Any) -> Iterator[Any]:
     for piece in pieces:
         offsets, nodes = (as_arrow(column.astype(np.int32), pa.int32()) for column in (piece.first, piece.node))
         columns = [as_arrow(piece.job, pa.string()), as_arrow(piece.start_us, _TIME), as_arrow(piece.end_us, _TIME)]
-        group.append(pa.Table.from_arrays([*columns, pa.ListArray.from_arrays(offsets, nodes)], schema=schema))
+        columns += [pa.ListArray.from_arrays(offsets, nodes), *_waited_columns(piece)]
+        group.append(pa.Table.from_arrays(columns, schema=schema))
         n_nodes += len(piece.node)
         if n_nodes >= GROUP_NODES:
             yield pa.concat_tables(group)
@@ -117,8 +143,19 @@ def _row_groups(pieces: Iterable[BatchJobs], schema: Any) -> Iterator[Any]:
         yield pa.concat_tables(group)
 
 
+def _waited_columns(jobs: BatchJobs) -> list[Any]:
+    """Return the columns of ``_WAITED``: null where something is not known."""
+    if jobs.waited is None:
+        return [pa.nulls(len(jobs), field.type) for field in _WAITED]
+    waited, eligible = jobs.waited, as_arrow(jobs.waited.eligible_us, _TIME)
+    is_known = pa.array((waited.eligible_us != NOT_KNOWN_US).tolist(), pa.bool_())
+    texts = (pa.array([text or None for text in column], pa.string()) for column in (waited.partition, waited.qos))
+    wanted = as_arrow(waited.wanted.astype(np.int32), pa.int32())
+    return [pc.if_else(is_known, eligible, pa.scalar(None, _TIME)), wanted, *texts]
+
+
 def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
-    """Read the batch jobs of a log that start in its window, or run at its start.
+    """Read the batch jobs of a log that start in its window, or run at its start; those without nodes are left out.
 
     Parameters
     ----------
@@ -133,10 +170,7 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
         Another kind of file, a damaged one, one of another log or of other rules, or an invalid row.
     """
     file = Path(path)
-    check_is_file(file)
-    with open_parquet(file) as parquet:
-        schema, groups = parquet.schema_arrow, parquet.metadata
-    _check_kind(schema, file)
+    schema, groups = _schema_of(file)
     texts = [groups.row_group(index).column(_SCHEMA.names.index("job")) for index in range(groups.num_row_groups)]
     if any(text.has_dictionary_page or text.total_uncompressed_size > MOST_TEXT for text in texts):
         # read as they are, without a dictionary, which would grow to all names
@@ -150,7 +184,7 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
             row, before_us = row + len(piece), piece.start_us[-1]
             is_early = piece.start_us < log.window_start_us
             is_inside = (~is_early | (piece.end_us > log.window_start_us)) & (piece.start_us <= log.window_end_us)
-            pieces.append(piece.take(is_inside))
+            pieces.append(piece.take(is_inside & (piece.n_nodes > 0)))
     ends = np.cumsum([0, *(len(piece.node) for piece in pieces)])
     return BatchJobs(
         pa.chunked_array([piece.job for piece in pieces], pa.string()),
@@ -159,6 +193,68 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
         np.concatenate([ends[:1], *(piece.first[1:] + end for piece, end in zip(pieces, ends, strict=False))]),
         np.concatenate([np.empty(0, np.int32), *(piece.node for piece in pieces)]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJobs:
+    """Jobs (W) that waited in the window of a log.
+
+    ``eligible_us`` and ``until_us``: from when to when each waited, ``(W,) int64``; ``wanted``: the nodes that it
+    wanted, ``(W,)``; ``partition``: its place in ``partitions``, ``(W,)``, whose first name is empty (not known).
+    ``n_unknown`` further jobs have no eligible time.
+    """
+
+    eligible_us: NDArray[np.int64]
+    until_us: NDArray[np.int64]
+    wanted: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    partitions: tuple[str, ...]
+    n_unknown: int
+
+
+def load_waiting_jobs(path: Path | str, log: NodeEvents) -> WaitingJobs:
+    """Read since when the batch jobs of a log waited, those that never started included; errors as ``load_batch_jobs``.
+
+    Raises
+    ------
+    InputError
+        Besides: an older version wrote the file, without these times.
+    """
+    file = Path(path)
+    schema, _ = _schema_of(file)
+    if missing := [field.name for field in _WAITED if [f.type for f in schema if f.name == field.name] != [field.type]]:
+        problem = "the file does not say since when the batch jobs waited: an older version wrote it"
+        raise InputError(problem, file=file, column=missing[0], expected=", ".join(_WAITED.names), fix=_FIX)
+    _check_log(LogHeader.from_text(schema.metadata[PARQUET_KEY], file), log, file)
+    number_of, n_unknown, row = {"": 0}, 0, 1
+    pieces = [np.zeros((4, 0), np.int64)]
+    for batch in read_batches(file, ["start", *_WAITED.names[:-1]], ["partition"], BATCH_ROWS):
+        until_us = Column(batch.column("start"), "start", file, row).times_us()
+        eligible_us = as_numpy(batch.column("eligible").cast(pa.int64()).fill_null(NOT_KNOWN_US))
+        wanted = as_numpy(batch.column("wanted").fill_null(0)).astype(np.int64)
+        texts = batch.column("partition").fill_null("").dictionary_encode()
+        numbers = [number_of.setdefault(text, len(number_of)) for text in texts.dictionary.to_pylist()]
+        partition = np.array([*numbers, 0], np.int64)[as_numpy(texts.indices)]
+        late = first_true(eligible_us > until_us)
+        if late is not None:
+            problem, value = "the job started before it was eligible", iso_utc(int(eligible_us[late]))
+            raise InputError(problem, file=file, row=row + late, column="eligible", value=value, fix=_FIX)
+        is_known = eligible_us != NOT_KNOWN_US
+        n_unknown += int(np.count_nonzero(~is_known & (wanted > 0)))
+        is_inside = is_known & (wanted > 0) & (until_us > log.window_start_us) & (eligible_us < log.window_end_us)
+        pieces.append(np.stack([eligible_us, until_us, wanted, partition])[:, is_inside])
+        row += batch.num_rows
+    eligible_us, until_us, wanted, partition = np.concatenate(pieces, axis=1)
+    return WaitingJobs(eligible_us, until_us, wanted, partition, tuple(number_of), n_unknown)
+
+
+def _schema_of(file: Path) -> tuple[Any, Any]:
+    """Return the schema and the metadata of a file of batch jobs; ``InputError`` for another one."""
+    check_is_file(file)
+    with open_parquet(file) as parquet:
+        schema, metadata = parquet.schema_arrow, parquet.metadata
+    _check_kind(schema, file)
+    return schema, metadata
 
 
 def _check_kind(schema: Any, jobs_file: Path) -> None:

@@ -14,6 +14,9 @@ MICROSECOND = timedelta(microseconds=1)
 US = 1_000_000
 """Microseconds in a second."""
 HOUR_US = 3_600 * US
+NOT_KNOWN_US = -1
+"""Time that a log does not have."""
+
 DAY_US = 24 * HOUR_US
 FIRST_TIME_US = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
 LAST_TIME_US = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // MICROSECOND

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.hostlists import expand_nodes, numbers_in
 from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
 from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
@@ -353,7 +353,10 @@ def _add(job: dict[str, Json], record_number: int, log_file: LogFile, record: Sc
     if len(node_ids) and "ranks" in job and len(or_none(ranks_in, job["ranks"]) or ()) != len(node_ids):
         record.report.warn(OTHER_RANKS, *row_place)
     limit_us = _limit_us(job, start_time)
-    record.add_job(str(identity), start_time, end, node_ids if len(node_ids) else None, count, limit_us, *row_place[:2])
+    eligible, queue = (times["t_depend"] or times["t_submit"]), job.get("queue")
+    submission = Submission(eligible if isinstance(eligible, int) else None, queue if isinstance(queue, str) else "")
+    nodes = node_ids if len(node_ids) else None
+    record.add_job(str(identity), start_time, end, nodes, count, limit_us, *row_place[:2], submission=submission)
     return True
 
 

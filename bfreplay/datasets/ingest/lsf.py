@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import each_a_name
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord, Submission
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import US
@@ -37,7 +37,7 @@ _TYPE_NAMES = (
 KNOWN_TYPES = frozenset(_TYPE_NAMES.split())
 """Types of records that LSF writes into lsb.acct and lsb.events, as far as known."""
 
-_JOB, _SUBMIT, _START, _ASKED = 3, 7, 10, 22
+_JOB, _SUBMIT, _START, _QUEUE, _ASKED = 3, 7, 10, 12, 22
 _SLACK_S = 86_400
 _AFTER_STATUS_TO_INDEX = 29  # status, factor, name and command of the job, 19 of its usage, 6 more: then its index
 
@@ -51,6 +51,7 @@ class Finish:
     start_s: int
     end_s: int
     hosts: tuple[str, ...]
+    queue: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ def finish_of(fields: Sequence[str]) -> Finish:
         raise ValueError("the job has hosts and no start")
     array_index = _whole(fields, status_position + _AFTER_STATUS_TO_INDEX, "array index", has_unknown=True)
     host_names = tuple(dict.fromkeys(_host(field) for field in fields[count_position + 1 : status_position]))
-    return Finish(f"{job}[{array_index}]" if array_index else str(job), submit_s, start_s, end_s, host_names)
+    identity, queue = f"{job}[{array_index}]" if array_index else str(job), fields[_QUEUE].strip('"')
+    return Finish(identity, submit_s, start_s, end_s, host_names, queue)
 
 
 def host_control_of(fields: Sequence[str]) -> HostControl:
@@ -301,7 +303,9 @@ class _Reading:
         node_ids = self._lists.ids("\0".join(host_names), lambda: each_a_name(host_names, "host"))
         if job.start_s < job.submit_s:
             self._report.warn(_EARLY_WARNING, *row_place, job.job)
-        self._record.add_job(job.job, job.start_s * US, job.end_s * US, node_ids, None, None, *row_place)
+        submission = Submission(job.submit_s * US or None, job.queue)
+        interval = job.start_s * US, job.end_s * US
+        self._record.add_job(job.job, *interval, node_ids, None, None, *row_place, submission=submission)
 
     def _other(self, record_type: str, row_place: Place) -> None:
         if record_type == "JOB_RESIZE":

@@ -57,6 +57,8 @@ class EventsMetadata:
         Anything else, e.g. the generator of a synthetic log and its parameters (JSON values only).
     node_types
         Names of the nodes of each type, if the log has types; each node once.
+    partitions
+        Names of the nodes of each partition, if the log has partitions; a node may be in several, or in none.
     n_nodes_at_start
         Of a log that was followed: so many of its nodes were known at its start, and are sorted by name. Those after
         them are in order of appearance. ``None`` for any other log, all of whose nodes are sorted.
@@ -76,6 +78,7 @@ class EventsMetadata:
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    partitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     n_nodes_at_start: int | None = None
     unit: str = "node"
     schema_version: int = SCHEMA_VERSION
@@ -107,8 +110,9 @@ class EventsMetadata:
         """Return plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
         document = asdict(self)
         document["source_files"] = [asdict(source) for source in self.source_files]
-        if not self.node_types:
-            del document["node_types"]  # most logs have no types
+        for groups in ("node_types", "partitions"):
+            if not document[groups]:
+                del document[groups]  # most logs have none
         if self.n_nodes_at_start is None:
             del document["n_nodes_at_start"]
         if self.unit == "node":
@@ -143,7 +147,8 @@ class EventsMetadata:
             values["source_files"] = tuple(
                 SourceFile(str(source["name"]), str(source["sha256"])) for source in values.get("source_files", ())
             )
-            _check_types(values.get("node_types", {}), file)
+            _check_groups("node_types", values.get("node_types", {}), file)
+            _check_groups("partitions", values.get("partitions", {}), file)
             return cls(**values)
         except (TypeError, KeyError, AttributeError) as error:
             raise InputError(
@@ -154,17 +159,17 @@ class EventsMetadata:
             ) from error
 
 
-def _check_types(node_types: Any, file: Path | None) -> None:
-    """Raise ``InputError`` unless ``node_types`` maps types to lists of nodes."""
-    is_mapping = isinstance(node_types, Mapping)
-    for members in node_types.values() if is_mapping else ():
+def _check_groups(field_name: str, groups: Any, file: Path | None) -> None:
+    """Raise ``InputError`` unless ``groups`` maps names to lists of nodes."""
+    is_mapping = isinstance(groups, Mapping)
+    for members in groups.values() if is_mapping else ():
         is_mapping &= isinstance(members, list) and all(isinstance(node, str) for node in members)
     if not is_mapping:
         raise InputError(
-            "the node types of the log are not lists of nodes",
+            f"the {field_name.replace('_', ' ')} of the log are not lists of nodes",
             file=file,
-            column="node_types",
-            value=node_types,
-            expected='each type with the names of its nodes: {"v100": ["n0", "n1"]}',
+            column=field_name,
+            value=groups,
+            expected='each name with the names of its nodes: {"v100": ["n0", "n1"]}',
             fix="write the log again",
         )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets.batch_jobs import BATCH_ROWS, PARQUET_KEY, VERSION_KEY, load_batch_jobs, write_batch_jobs
 from bfreplay.datasets.ingest.occupancy import build, machine
-from bfreplay.datasets.ingest.occupancy.build import batch_jobs
+from bfreplay.datasets.ingest.occupancy.jobs_of_log import batch_jobs
 from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OVERSUBSCRIPTION, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import JobNames, ScheduleRecord, job_key
 from bfreplay.datasets.ingest.occupancy.spool import JobSpool

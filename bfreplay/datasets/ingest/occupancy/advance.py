@@ -29,9 +29,11 @@ from bfreplay.datasets.ingest.occupancy.machine import (
     NEVER,
     NONE,
     RANDOM,
+    RUNS,
     TAKEN_FOR_DOWN,
     Machine,
-    begin_interval,
+    begin_job,
+    begin_outage,
     end_interval,
     lack,
     lack_no_more,
@@ -66,6 +68,8 @@ class Jobs(NamedTuple):
     first_node: NDArray[np.int64]
     nodes: NDArray[np.int32]
     job_key: NDArray[np.int64]
+    eligible_us: NDArray[np.int64]
+    kind: NDArray[np.int64]
     chances: NDArray[np.float64]
 
 
@@ -202,7 +206,7 @@ def _begin_outages(outages: Outages, machine: Machine) -> None:
     while state.next_outage < len(outages.start_us) and outages.start_us[state.next_outage] == state.now:
         o = state.next_outage
         state.next_outage += 1
-        number = begin_interval(int(outages.state[o]), False, 0, outages.end_us[o], machine)
+        number = begin_outage(int(outages.state[o]), outages.end_us[o], machine)
         for i in range(outages.first_node[o], outages.first_node[o + 1]):
             put_under(number, int(outages.nodes[i]), machine)
 
@@ -216,7 +220,7 @@ def _begin_with_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> None:
         if n_nodes > 0:
             is_in_window = instant_us >= terms.window_start_us and _inside_us(instant_us, end_us, terms) > 0
             release_us = end_us if end_us == NEVER else end_us - terms.release_us
-            number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
+            number = begin_job(jobs.job_key[j], jobs.eligible_us[j], jobs.kind[j], end_us, machine)
             if len(machine.last_unit) > 0:
                 _put_under_units(number, jobs.nodes[jobs.first_node[j] : jobs.first_node[j + 1]], machine)
                 j += 1
@@ -235,7 +239,12 @@ def _begin_with_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> None:
 @compiled_inline
 def _put_under_units(number: int, units: NDArray[np.int32], machine: Machine) -> None:
     """Put as many units under the job in slot ``number`` as it lists of each node; those of a node are in a row."""
-    i, job_key, end_us = 0, machine.slots[number].job_key, machine.slots[number].end_us
+    i, job_key, kind, end_us = (
+        0,
+        machine.slots[number].job_key,
+        machine.slots[number].kind,
+        machine.slots[number].end_us,
+    )
     while i < len(units):
         first, last_unit = int(units[i]), machine.last_unit[units[i]]
         unit = first
@@ -249,7 +258,7 @@ def _put_under_units(number: int, units: NDArray[np.int32], machine: Machine) ->
             n_lacking += 1
             i += 1
         if n_lacking > 0:
-            slot = begin_interval(BUSY, True, job_key, end_us, machine)
+            slot = begin_job(job_key, RUNS, kind, end_us, machine)
             lack(slot, n_lacking, machine)
             machine.slots[slot].lacks_at = first
 
@@ -287,6 +296,7 @@ def _serve_lacking(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     while state.first_lacking != NONE and state.n_free > 0:
         number = state.first_lacking
         n_new = min(machine.slots[number].n_lacking, state.n_free)
+        machine.slots[number].eligible_us = RUNS
         _take(number, n_new, jobs, terms, machine)
         machine.slots[number].n_lacking -= n_new
         state.n_lacking -= n_new
@@ -306,7 +316,8 @@ def _begin_from_queue(jobs: Jobs, terms: Terms, machine: Machine) -> None:
             tallies.delayed += 1
             tallies.delay_us += delay_us
             tallies.delay_node_us += float(_inside_us(job.start_us, state.now, terms)) * job.count
-        _take(begin_interval(BUSY, True, job.job_key, end_us, machine), job.count, jobs, terms, machine)
+        number = begin_job(job.job_key, job.eligible_us, job.kind, end_us, machine)
+        _take(number, job.count, jobs, terms, machine)
 
 
 @compiled_inline
@@ -325,6 +336,7 @@ def _begin_without_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
             job = machine.queue[state.queue_end]
             state.queue_end += 1
             job.start_us, job.end_us, job.count, job.job_key = state.now, end_us, count, jobs.job_key[j]
+            job.eligible_us, job.kind = jobs.eligible_us[j], jobs.kind[j]
         elif lacks and terms.oversubscription != CLIP:
             has_refusal = True
             inside_us = _inside_us(state.now, end_us, terms)
@@ -332,7 +344,7 @@ def _begin_without_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
                 machine.tallies.left_out += 1
                 machine.tallies.left_out_node_us += float(inside_us) * count
         else:
-            number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
+            number = begin_job(jobs.job_key[j], jobs.eligible_us[j], jobs.kind[j], end_us, machine)
             n_new = min(count, state.n_free)
             _take(number, n_new, jobs, terms, machine)
             if lacks:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,11 @@ from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skip_counts
-from bfreplay.datasets.ingest.occupancy.machine import NEVER
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import JobNames, Outage, ScheduleRecord, Window, machine_nodes
+from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, first_of_each
-from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
+from bfreplay.datasets.ingest.occupancy.state_changes import Plan
 from bfreplay.datasets.ingest.occupancy.window import choose_window, first_time_us, longest_gap_us
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
@@ -27,37 +25,6 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned_lines, percent
-
-if TYPE_CHECKING:
-    from bfreplay.datasets.batch_jobs import BatchJobs
-
-
-def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[BatchJobs]:
-    """Yield the jobs that overlap the window, piece by piece, sorted by start and job.
-
-    They are whole, from the start to the time at which their nodes are free. A job that never ends has the end of the
-    log. Nodes outside the inventory are left out. A job that gets missing nodes later has a further row for these.
-    """
-    from bfreplay.datasets.batch_jobs import BatchJobs  # pyarrow: only for a log that is written
-
-    begin_us, stop_us = plan.window_us
-    for holdings in Sweep(record, plan, is_noted=True).taken():
-        if len(holdings) and holdings["start_us"][0] > stop_us:
-            return
-        is_in_window = (holdings["end_us"] > begin_us) & (holdings["start_us"] <= stop_us)
-        holdings = holdings[is_in_window & (holdings["node"] < plan.n_kept)]
-        if not len(holdings):
-            continue
-        holdings = holdings[np.lexsort((holdings["node"], holdings["slot"], holdings["job_key"], holdings["start_us"]))]
-        is_first = np.ones(len(holdings), np.bool_)
-        is_first[1:] = (np.diff(holdings["start_us"]) != 0) | (np.diff(holdings["slot"]) != 0)
-        first_rows = np.flatnonzero(is_first)
-        jobs = holdings[first_rows]
-        end_us = np.where(jobs["end_us"] == NEVER, plan.log_end_us, jobs["end_us"])
-        job_names, start_us = names.of(jobs["job_key"]), np.ascontiguousarray(jobs["start_us"])
-        job_nodes = holdings["node"].astype(np.int32)
-        yield BatchJobs(job_names, start_us, end_us, np.append(first_rows, len(holdings)), job_nodes)
-
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE, MOST = 0.05, 0.5
@@ -102,6 +69,7 @@ class BuiltLog:
             The file exists and ``overwrite`` is false.
         """
         from bfreplay.datasets.batch_jobs import write_batch_jobs  # pyarrow
+        from bfreplay.datasets.ingest.occupancy.jobs_of_log import batch_jobs
         from bfreplay.datasets.log.event_tables import LogHeader
 
         record, job_names = self.source.record, self.source.record.job_names
@@ -196,11 +164,23 @@ def build_events(
         skipped=skip_counts(report),
         unit="node" if record.units is None else record.units.kind,
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
+        partitions=_partitions(node_names, node_uses, is_absent),
     )
     inventory_names = sorted(node_name for node_name, is_out in zip(node_names, is_absent, strict=True) if not is_out)
     source = OccupancySource(record, plan, start=survey.start)
     events = NodeEvents(inventory_names, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, report, window, source)
+
+
+def _partitions(
+    node_names: Sequence[str], node_uses: inventory.NodeUse, is_absent: NDArray[np.bool_]
+) -> dict[str, list[str]]:
+    """Return the nodes of each partition, by the jobs that ran on them."""
+    by_partition = {
+        partition: sorted(node_names[node] for node in np.flatnonzero(is_used & ~is_absent[: len(is_used)]).tolist())
+        for partition, is_used in node_uses.partitions.items()
+    }
+    return {partition: nodes for partition, nodes in by_partition.items() if nodes}
 
 
 def _log_end_us(record: ScheduleRecord, rules: OccupancyRules) -> int:

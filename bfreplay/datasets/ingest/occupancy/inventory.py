@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -274,12 +274,14 @@ class NodeUse:
     """Use of the N nodes of a record, in index order.
 
     ``first_us (N,) int64`` (``OPEN_END`` for a node without jobs), ``last_us (N,)`` (``OPEN_END`` for a job without an
-    end, ``-OPEN_END`` for no job), ``jobs_on (N,)`` runs of jobs that name the node.
+    end, ``-OPEN_END`` for no job), ``jobs_on (N,)`` runs of jobs that name the node, ``partitions`` the nodes of the
+    jobs of each partition, ``(N,) bool``, by name.
     """
 
     first_us: NDArray[np.int64]
     last_us: NDArray[np.int64]
     jobs_on: NDArray[np.int64]
+    partitions: Mapping[str, NDArray[np.bool_]]
 
     @property
     def is_used(self) -> NDArray[np.bool_]:
@@ -292,18 +294,23 @@ def node_use(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> 
     n_nodes = len(record.nodes)
     first_us, last_us = np.full(n_nodes, OPEN_END, np.int64), np.full(n_nodes, -OPEN_END, np.int64)
     jobs_on = np.zeros(n_nodes, np.int64)
+    names = sorted({partition for partition, _ in record.kinds if partition})
+    of_kind = np.array([names.index(partition) if partition else len(names) for partition, _ in record.kinds])
+    is_used_by = np.zeros((len(names) + 1, n_nodes), np.bool_)
     for jobs, _ in record.jobs.slices():
         list_lengths = np.diff(jobs.first_node)
         np.minimum.at(first_us, jobs.nodes, np.repeat(jobs.start_us, list_lengths))
         np.maximum.at(last_us, jobs.nodes, np.repeat(ends(jobs, rules, log_end_us), list_lengths))
         jobs_on += np.bincount(jobs.nodes, minlength=n_nodes)
+        is_used_by[np.repeat(of_kind[jobs.kind], list_lengths), jobs.nodes] = True
     if record.units is not None and n_nodes:  # which units of a node it used is not known yet
         n_units = record.units.counts[record.units.counts > 0]
         begins = first_of_each(n_units)[:-1]
         first_us = np.repeat(np.minimum.reduceat(first_us, begins), n_units)
         last_us = np.repeat(np.maximum.reduceat(last_us, begins), n_units)
         jobs_on = np.repeat(np.add.reduceat(jobs_on, begins), n_units)
-    return NodeUse(first_us, last_us, jobs_on)
+        is_used_by = np.repeat(np.logical_or.reduceat(is_used_by, begins, axis=1), n_units, axis=1)
+    return NodeUse(first_us, last_us, jobs_on, dict(zip(names, is_used_by, strict=False)))
 
 
 def ends(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[np.int64]:

@@ -21,6 +21,9 @@ NEVER = int(np.iinfo(np.int64).max)
 NONE = -1
 """End of a linked list of slots or holdings."""
 
+RUNS = -2
+"""Eligible time of a job that runs, and gets missing nodes."""
+
 LOWEST_ID, MOST_RECENT, LEAST_RECENT, RANDOM = range(4)
 """Codes of ``rules.ASSIGNMENTS``."""
 
@@ -92,14 +95,17 @@ class Tallies:
 class Slot:
     """Interval that has begun: a job, or an outage.
 
-    ``state`` is the state of its nodes, a list of holdings from ``first_holding`` on, and ``job_key`` that of a job. A
-    job that lacks ``n_lacking`` nodes stands between the slots ``before`` and ``after`` it; ``is_counted`` in
-    ``Tallies.clipped``. Where nodes are units it lacks those of one node, the first of which is ``lacks_at``.
+    ``state`` is the state of its nodes, a list of holdings from ``first_holding`` on; ``job_key``, ``eligible_us`` and
+    ``kind`` are those of a job. One that lacks ``n_lacking`` nodes stands between the slots ``before`` and ``after``
+    it; ``is_counted`` in ``Tallies.clipped``. Where nodes are units it lacks those of one node, of which ``lacks_at``
+    is the first.
     """
 
     state: int
     is_job: bool
     job_key: int
+    eligible_us: int
+    kind: int
     end_us: int
     first_holding: int
     n_lacking: int
@@ -123,6 +129,8 @@ class DelayedJob:
     end_us: int
     count: int
     job_key: int
+    eligible_us: int
+    kind: int
 
 
 class Taken:
@@ -131,6 +139,8 @@ class Taken:
     start_us: int
     end_us: int
     job_key: int
+    eligible_us: int
+    kind: int
     slot: int
     node: int
 
@@ -320,18 +330,26 @@ def touch(node: int, machine: Machine) -> None:
 
 
 @compiled_inline
-def begin_interval(state_of_nodes: int, is_job: bool, job_key: int, end_us: int, machine: Machine) -> int:
-    """Begin an interval without nodes, and return its slot."""
+def begin_outage(state_of_nodes: int, end_us: int, machine: Machine) -> int:
+    """Begin an outage without nodes, and return its slot."""
     state = machine.state
     state.n_spare_slots -= 1
     number = int(machine.spare_slots[state.n_spare_slots])
     slot = machine.slots[number]
-    slot.state, slot.is_job, slot.job_key, slot.end_us = state_of_nodes, is_job, job_key, end_us
+    slot.state, slot.is_job, slot.end_us = state_of_nodes, False, end_us
     slot.first_holding = NONE
     push_end(end_us, number, state.n_ends, machine.end_us, machine.end_slot)
     state.n_ends += 1
-    if is_job:
-        state.n_active += 1
+    return number
+
+
+@compiled_inline
+def begin_job(job_key: int, eligible_us: int, kind: int, end_us: int, machine: Machine) -> int:
+    """Begin the interval of a job without nodes, and return its slot."""
+    number = begin_outage(BUSY, end_us, machine)
+    slot = machine.slots[number]
+    slot.is_job, slot.job_key, slot.eligible_us, slot.kind = True, job_key, eligible_us, kind
+    machine.state.n_active += 1
     return number
 
 
@@ -353,6 +371,7 @@ def put_under(number: int, node: int, machine: Machine) -> None:
     if slot.is_job and len(machine.taken) > 0:
         taken = machine.taken[state.n_taken]
         taken.start_us, taken.end_us, taken.job_key = state.now, slot.end_us, slot.job_key
+        taken.eligible_us, taken.kind = slot.eligible_us, slot.kind
         taken.slot, taken.node = number, node
         state.n_taken += 1
 

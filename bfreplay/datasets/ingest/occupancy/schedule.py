@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, Import
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
 from bfreplay.datasets.ingest.occupancy.units import Held, Units
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, iso_utc
+from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, NOT_KNOWN_US, iso_utc
 from bfreplay.errors import InputError
 
 
@@ -49,6 +50,29 @@ class JobNames:
         return job_names
 
 
+class Submission(NamedTuple):
+    """Time from which a job could have started (its submit time, if the log has no other), its partition and QOS."""
+
+    eligible_us: int | None = None
+    partition: str = ""
+    qos: str = ""
+
+
+NO_SUBMISSION = Submission()
+
+
+class WaitedJob(NamedTuple):
+    """Job that waited and never started: its key, the number of nodes that it wanted, and until when (``OPEN_END``)."""
+
+    job_key: int
+    eligible_us: int
+    until_us: int
+    n_nodes: int
+    kind: int
+
+
+MOST_KINDS = 4_096
+MANY_KINDS = "pairs of partition and QOS: those of jobs beyond the first"
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes and the greater number are used"
 CUT = "lists of nodes are cut: the listed nodes are known, the others are assigned by rule"
@@ -112,6 +136,10 @@ class ScheduleRecord:
         others: nodes that only jobs and outages name are skipped.
     job_names
         Names of jobs, for ``write_batch_jobs``; ``None``: not kept.
+    kinds
+        Number of each pair of partition and QOS, in order of appearance; ``("", "")`` is 0.
+    waited
+        Jobs that never started; only noted while ``job_names`` are kept.
     outages_known
         True if ``outages`` are complete: an empty machine is then idle, not assumed down.
     units
@@ -148,6 +176,8 @@ class ScheduleRecord:
         self.job_names: JobNames | None = None
         self.units: Units | None = None
         self.strange_nodes: dict[str, None] = {}
+        self.kinds: dict[tuple[str, str], int] = {("", ""): 0}
+        self.waited: list[WaitedJob] = []
 
     # ---- nodes -------------------------------------------------------------------------------------------------
 
@@ -224,6 +254,7 @@ class ScheduleRecord:
         line: int | None = None,
         is_cut: bool = False,
         held: Held | None = None,
+        submission: Submission = NO_SUBMISSION,
     ) -> None:
         """Add the interval of a job on its nodes.
 
@@ -246,6 +277,8 @@ class ScheduleRecord:
             True if it is known that the list of nodes is cut, so that the number is right.
         held
             GPUs and cores that it holds, for a log of ``units``.
+        submission
+            Since when it waited, and for which nodes.
         """
         n_names = 0 if nodes is None else len(nodes)
         n_nodes = n_names if node_count is None else max(node_count, n_names)
@@ -265,7 +298,10 @@ class ScheduleRecord:
         limit_us, key = OPEN_END, job_key(job)
         if limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US:
             limit_us = limit_end_us
-        self.jobs.add(start_us, OPEN_END if end_us is None else end_us, limit_us, key, n_nodes, nodes)
+        eligible_us = NOT_KNOWN_US if submission.eligible_us is None else min(submission.eligible_us, start_us)
+        kind = self.kind_of(submission.partition, submission.qos)
+        ends_us = OPEN_END if end_us is None else end_us
+        self.jobs.add(start_us, ends_us, limit_us, key, n_nodes, nodes, eligible_us, kind)
         if self.job_names is not None:
             self.job_names.add(key, str(job).replace(f"{file} line ", f"{Path(file).name} line "))  # one without an id
         self._note_start(start_us, start_us)
@@ -290,6 +326,7 @@ class ScheduleRecord:
         start_us: NDArray[np.int64],
         end_us: NDArray[np.int64],
         count: NDArray[np.int64],
+        eligible_us: NDArray[np.int64] | None = None,
     ) -> None:
         """Add J jobs with numbers of nodes and without time limits, ``(J,)`` each.
 
@@ -297,7 +334,7 @@ class ScheduleRecord:
         """
         if not len(job):
             return
-        self.jobs.add_counts(start_us, end_us, np.full(len(job), OPEN_END, np.int64), job, count)
+        self.jobs.add_counts(start_us, end_us, np.full(len(job), OPEN_END, np.int64), job, count, eligible_us)
         self.n_counted += len(job)
         self.unlisted_us += self._note_jobs(start_us, end_us, count)
 
@@ -305,6 +342,25 @@ class ScheduleRecord:
         """Add jobs that list all their nodes; the caller ensures nodes of the given inventory, and ``end > start``."""
         self.jobs.add_with_nodes(jobs)
         self._note_jobs(jobs.start_us, jobs.end_us, jobs.count)
+
+    def add_waited(self, job: str | int, submission: Submission, until_us: int | None, count: int | None) -> None:
+        """Note a job that waited and never started; ``None``: until the end of the log, of one node."""
+        eligible_us, until_us = submission.eligible_us, OPEN_END if until_us is None else until_us
+        if self.job_names is None or eligible_us is None or not FIRST_TIME_US < eligible_us < until_us:
+            return
+        key, kind = job_key(job), self.kind_of(submission.partition, submission.qos)
+        self.job_names.add(key, str(job))
+        self.waited.append(WaitedJob(key, eligible_us, until_us, min(count or 1, MOST_NODES), kind))
+
+    def kind_of(self, partition: str, qos: str) -> int:
+        """Return the number of a pair of partition and QOS; 0 for a new one beyond ``MOST_KINDS``."""
+        pair = partition, qos
+        if pair not in self.kinds:
+            if len(self.kinds) >= MOST_KINDS:
+                self.report.facts[MANY_KINDS] = f"{MOST_KINDS - 1:,} are not kept"
+                return 0
+            self.kinds[pair] = len(self.kinds)
+        return self.kinds[pair]
 
     def add_outage(
         self,

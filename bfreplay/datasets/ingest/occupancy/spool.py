@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bfreplay.datasets.times import NOT_KNOWN_US
 from bfreplay.outputs import naming, scratch_prefix
 
 RUN_ROWS = 262_144
@@ -27,7 +28,8 @@ BLOCKS = 32
 OPEN_END = np.iinfo(np.int64).max
 """End of an interval that was open when the log was written."""
 
-_COLUMNS = ("start_us", "end_us", "limit_end_us", "job_key", "count", "first_node")
+
+_COLUMNS = ("start_us", "end_us", "limit_end_us", "job_key", "count", "eligible_us", "kind", "first_node")
 _WIDTH = len(_COLUMNS)
 
 
@@ -36,9 +38,10 @@ class JobIntervals:
     """Job intervals (J), sorted by start and job.
 
     ``start_us``, ``end_us`` (``OPEN_END`` while running), ``limit_end_us`` (latest end by the time limit, ``OPEN_END``
-    without one), ``job_key`` (equal for runs of one job) and ``count`` (nodes held) are ``(J,) int64``. Job j's listed
-    nodes are ``nodes[first_node[j]:first_node[j + 1]]``, with ``first_node (J + 1,) int64`` and ``nodes int32``; a job
-    may list fewer nodes than it holds, none if the log has only counts.
+    without one), ``job_key`` (equal for runs of one job), ``count`` (nodes held), ``eligible_us`` (time from which the
+    job waited, ``NOT_KNOWN_US`` without one) and ``kind`` (its partition and QOS as numbered by the record, 0: unknown)
+    are ``(J,) int64``. Job j's listed nodes are ``nodes[first_node[j]:first_node[j + 1]]``, with ``first_node (J + 1,)
+    int64`` and ``nodes int32``; a job may list fewer nodes than it holds, none if the log has only counts.
     """
 
     start_us: NDArray[np.int64]
@@ -46,6 +49,8 @@ class JobIntervals:
     limit_end_us: NDArray[np.int64]
     job_key: NDArray[np.int64]
     count: NDArray[np.int64]
+    eligible_us: NDArray[np.int64]
+    kind: NDArray[np.int64]
     first_node: NDArray[np.int64]
     nodes: NDArray[np.int32]
 
@@ -55,7 +60,7 @@ class JobIntervals:
     @property
     def columns(self) -> tuple[NDArray[np.int64], ...]:
         """Columns with one number per job: all but the listed nodes."""
-        return self.start_us, self.end_us, self.limit_end_us, self.job_key, self.count
+        return self.start_us, self.end_us, self.limit_end_us, self.job_key, self.count, self.eligible_us, self.kind
 
     def take(self, row_indices: NDArray[np.int64]) -> JobIntervals:
         """Return the rows ``row_indices``, in that order."""
@@ -99,11 +104,19 @@ class JobSpool:
         self.n_repeated = self.n_contradicting = 0
 
     def add(
-        self, start_us: int, end_us: int, limit_end_us: int, job_key: int, count: int, nodes: NDArray[np.int32] | None
+        self,
+        start_us: int,
+        end_us: int,
+        limit_end_us: int,
+        job_key: int,
+        count: int,
+        nodes: NDArray[np.int32] | None,
+        eligible_us: int = NOT_KNOWN_US,
+        kind: int = 0,
     ) -> None:
         """Add one interval; ``nodes`` are the listed ones, no more than ``count``."""
         n_names = 0 if nodes is None else len(nodes)
-        self._rows.extend((start_us, end_us, limit_end_us, job_key, count, n_names))
+        self._rows.extend((start_us, end_us, limit_end_us, job_key, count, eligible_us, kind, n_names))
         if nodes is not None and n_names:
             self._listed.append(nodes)
             self._n_listed += n_names
@@ -118,9 +131,12 @@ class JobSpool:
         limit_end_us: NDArray[np.int64],
         job_key: NDArray[np.int64],
         count: NDArray[np.int64],
+        eligible_us: NDArray[np.int64] | None = None,
     ) -> None:
         """Add J intervals without listed nodes, ``(J,)`` each."""
-        table_rows = np.column_stack([start_us, end_us, limit_end_us, job_key, count, np.zeros(len(count), np.int64)])
+        none = np.zeros(len(count), np.int64)
+        eligible_us = none + NOT_KNOWN_US if eligible_us is None else eligible_us
+        table_rows = np.column_stack([start_us, end_us, limit_end_us, job_key, count, eligible_us, none, none])
         for begin_row in range(0, len(table_rows), self._run_rows):
             rows_of_run = table_rows[begin_row : begin_row + self._run_rows]
             self._rows.frombytes(np.ascontiguousarray(rows_of_run, dtype=np.int64).tobytes())
@@ -195,7 +211,7 @@ class JobSpool:
 
     def _run_by_start(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
-        first_node = first_of_each(table[:, 5])
+        first_node = first_of_each(table[:, -1])
         nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
         return _in_order(_intervals(np.ascontiguousarray(table[:, :-1].T), first_node, nodes))
 
@@ -208,7 +224,7 @@ class JobSpool:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Sorted run on disk: rows of six int64 (``_COLUMNS``), and the listed nodes one after another."""
+    """Sorted run on disk: rows of int64 (``_COLUMNS``), and the listed nodes one after another."""
 
     rows_file: Path
     nodes_file: Path
@@ -217,7 +233,7 @@ class _Run:
     @classmethod
     def write(cls, run: JobIntervals, stem: Path) -> _Run:
         table_rows = np.column_stack([*run.columns, run.first_node[:-1]])
-        end_row = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
+        end_row = np.array([[OPEN_END, *[0] * (_WIDTH - 2), run.first_node[-1]]], dtype=np.int64)
         files_of_run = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
         tables = (np.concatenate([table_rows, end_row]), files_of_run.rows_file), (run.nodes, files_of_run.nodes_file)
         for table, file in tables:
@@ -263,9 +279,9 @@ class _RunReader(_BlockReader):
         n_rows = min(BLOCK_ROWS, self._run.n_rows - self._done)
         row_numbers = np.fromfile(self._run.rows_file, np.int64, (n_rows + 1) * _WIDTH, offset=8 * _WIDTH * self._done)
         table = row_numbers.reshape(-1, _WIDTH)
-        n_rows = max(1, int(np.searchsorted(table[1:, 5] - table[0, 5], self._most_nodes, side="right")))
+        n_rows = max(1, int(np.searchsorted(table[1:, -1] - table[0, -1], self._most_nodes, side="right")))
         table = table[: n_rows + 1]
-        first = np.ascontiguousarray(table[:, 5])
+        first = np.ascontiguousarray(table[:, -1])
         nodes = np.fromfile(self._run.nodes_file, np.int32, int(first[-1] - first[0]), offset=4 * int(first[0]))
         self._done += n_rows
         self.is_last = self._done == self._run.n_rows
@@ -281,7 +297,7 @@ def first_of_each(lengths: ArrayLike) -> NDArray[np.int64]:
 def no_jobs() -> JobIntervals:
     """Return an empty table."""
     none = np.empty(0, np.int64)
-    return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))
+    return _intervals([none] * (_WIDTH - 1), np.zeros(1, np.int64), np.empty(0, np.int32))
 
 
 def _nodes_of(job_rows: JobIntervals, row_index: int) -> list[int]:
@@ -309,5 +325,5 @@ def _in_order(job_rows: JobIntervals) -> JobIntervals:
 def _intervals(
     columns: Iterable[NDArray[np.int64]], first_node: NDArray[np.int64], nodes: NDArray[np.int32]
 ) -> JobIntervals:
-    start_us, end_us, limit_end_us, job_key, count = columns
-    return JobIntervals(start_us, end_us, limit_end_us, job_key, count, first_node, nodes)
+    start_us, end_us, limit_end_us, job_key, count, eligible_us, kind = columns
+    return JobIntervals(start_us, end_us, limit_end_us, job_key, count, eligible_us, kind, first_node, nodes)

@@ -196,7 +196,8 @@ class Sweep:
             self._machine = self._machine._replace(queue=machine.longer(waiting_jobs, len(waiting_jobs) + len(jobs)))
             self._machine.state.queue_first, self._machine.state.queue_end = 0, len(waiting_jobs)
         chances = self._chances(jobs)
-        slice_ = Jobs(jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, jobs.job_key, chances)
+        held = jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes
+        slice_ = Jobs(*held, jobs.job_key, jobs.eligible_us, jobs.kind, chances)
         while True:
             stop_reason, n_rows = advance(until_us, slice_, self._plan.outages, self._terms, self._machine, self._rows)
             if n_rows or self._machine.state.n_taken:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NO_SUBMISSION, NodeLists, ScheduleRecord, Submission
 from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
 from bfreplay.datasets.ingest.reader import or_none
@@ -55,6 +55,7 @@ class _Run:
     count: int | None
     nodes: Nodes | None = None
     limit_us: int | None = None
+    submission: Submission = NO_SUBMISSION
     is_deleted: bool = False
     warnings_of_lines: list[tuple[str, Line]] = field(default_factory=list)
 
@@ -196,7 +197,17 @@ class Runs:
         file_name, line_number, job_id = run.line.place
         self._report.read(0)  # only what is wrong with this run is about its nodes and times
         self._report_warnings(run)
-        self._record.add_job(job_id, run.start_us, end_us, run.nodes, run.count, run.limit_us, file_name, line_number)
+        self._record.add_job(
+            job_id,
+            run.start_us,
+            end_us,
+            run.nodes,
+            run.count,
+            run.limit_us,
+            file_name,
+            line_number,
+            submission=run.submission,
+        )
 
     def _report_warnings(self, run: _Run) -> None:
         for sentence, line in run.warnings_of_lines:
@@ -228,7 +239,9 @@ class Runs:
         node_list = None
         if "exec_host" in values or "exec_vnode" in values:
             node_list = values.get("exec_host", "") + " " + values.get("exec_vnode", "")
-        run_of_record = _Run(line, start_us, node_list, records.count_of(values))
+        eligible_us = or_none(records.epoch_us, values, "etime") or or_none(records.epoch_us, values, "ctime")
+        submission = Submission(eligible_us, values.get("queue", ""))
+        run_of_record = _Run(line, start_us, node_list, records.count_of(values), submission=submission)
         try:
             if node_list is not None:
                 if not records.has_following_text(line.text, values):

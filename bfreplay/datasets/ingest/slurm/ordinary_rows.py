@@ -21,7 +21,7 @@ from bfreplay.datasets.ingest.slurm import slurm_cells as fields
 from bfreplay.datasets.ingest.slurm.command_tables import Layout
 from bfreplay.datasets.ingest.slurm.sacct_rows import SLACK_US, JobRows, OrdinaryJobs
 from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock
-from bfreplay.datasets.times import DAY_US, US
+from bfreplay.datasets.times import DAY_US, NOT_KNOWN_US, US
 
 _NEWLINE, _RETURN, _ZERO = ord("\n"), ord("\r"), ord("0")
 _MOST_DIGITS = 15
@@ -279,7 +279,11 @@ class OrdinaryRowReader:
         job_rows, n_nodes = job_rows[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
         first_node = first_of_each(n_nodes)
         limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
-        job_columns = (start_us[job_rows], end_us[job_rows], limit_end_us[job_rows], job_numbers[job_rows], n_nodes)
+        eligible_us = np.minimum(self._eligible_us(text_rows, column_of), start_us)
+        kind = self._kinds(text_rows, column_of)
+        columns = start_us, end_us, limit_end_us, job_numbers, eligible_us, kind
+        start_us, end_us, limit_end_us, job_numbers, eligible_us, kind = (column[job_rows] for column in columns)
+        job_columns = start_us, end_us, limit_end_us, job_numbers, n_nodes, eligible_us, kind
         submit = column_of.get("submit")
         return OrdinaryJobs(
             job_rows,
@@ -293,6 +297,25 @@ class OrdinaryRowReader:
         wall_us, is_time = text_rows.wall_clock_us(column)
         time_us, is_plain = self._clock.plain_us(wall_us)
         return time_us, is_time & is_plain
+
+    def _eligible_us(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return the times from which jobs could have started, ``NOT_KNOWN_US`` for those without a plain one."""
+        eligible_us = np.full(len(text_rows), NOT_KNOWN_US)
+        for column_name in fields.ELIGIBLE_COLUMNS:
+            if column_name in column_of and (eligible_us == NOT_KNOWN_US).any():
+                time_us, is_time = self._times(text_rows, column_of[column_name])
+                eligible_us = np.where((eligible_us == NOT_KNOWN_US) & is_time, time_us, eligible_us)
+        return eligible_us
+
+    def _kinds(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return the numbers of the rows' pairs of partition and QOS."""
+        pairs = []
+        for column_name in ("partition", "qos"):
+            known = self._code_of_text.setdefault(column_name, {})
+            is_there = column_name in column_of
+            column = text_rows.values(column_of[column_name], str, known, "") if is_there else [""] * len(text_rows)
+            pairs.append(column)
+        return np.fromiter(map(self._record.kind_of, *pairs), np.int64, len(text_rows))
 
     def _elapsed_us(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the running times, ``_NONE`` or ``_UNREADABLE``."""

@@ -9,7 +9,7 @@ from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.node_table import tres_counts
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
 from bfreplay.datasets.ingest.occupancy.units import Held
 from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm import node_states, sacct
@@ -91,6 +91,17 @@ def _row(job_document: Any, row_place: RowPlace) -> JobRow:
         _optional(time_members.get("submission")),
         row_place,
         held=_held(job_document.get("tres")),
+        submission=_submission(job_document, time_members),
+    )
+
+
+def _submission(job_document: dict[str, Any], time_members: dict[str, Json]) -> Submission:
+    seconds = _optional(time_members.get("eligible")) or _optional(time_members.get("submission"))
+    partition, qos = (job_document.get(member) for member in ("partition", "qos"))
+    return Submission(
+        seconds * US if seconds else None,
+        partition if isinstance(partition, str) else "",
+        qos if isinstance(qos, str) else "",
     )
 
 

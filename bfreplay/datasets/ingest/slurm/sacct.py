@@ -12,9 +12,9 @@ from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.node_table import tres_counts
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
 from bfreplay.datasets.ingest.occupancy.units import Held
-from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm import slurm_cells as fields
 from bfreplay.datasets.ingest.slurm.command_tables import COMMAND_DELIMITERS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRowReader
@@ -318,7 +318,17 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
         has_count=count_column in cells,
         has_end="end" in cells,
         held=_held(cells),
+        submission=Submission(_eligible_us(cells, clock), cells.get("partition", ""), cells.get("qos", "")),
     )
+
+
+def _eligible_us(cells: Mapping[str, str], clock: SlurmClock) -> int | None:
+    """Return the time from which a job could have started: its eligible time, else its submit time."""
+    for column_name in fields.ELIGIBLE_COLUMNS:
+        eligible_times = or_none(clock.read, cells[column_name]) if column_name in cells else None
+        if eligible_times:
+            return eligible_times[0]
+    return None
 
 
 def _note_row_amount(cells: Mapping[str, str], report: ImportReport) -> None:

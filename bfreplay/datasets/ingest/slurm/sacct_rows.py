@@ -14,7 +14,7 @@ from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
-from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NO_SUBMISSION, NodeLists, ScheduleRecord, Submission
 from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
 from bfreplay.datasets.ingest.occupancy.units import Held
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
@@ -132,6 +132,7 @@ class JobRow:
     has_count: bool = False  # the table has a column for it
     has_end: bool = True
     held: Held | None = None
+    submission: Submission = NO_SUBMISSION
 
     def limit_end_us(self, start_us: int) -> int | None:
         """Return the latest end of a run by its time limit; ``None`` without one."""
@@ -207,6 +208,9 @@ class JobRows:
         self._n_completed += job_row.state == "COMPLETED"
         self._n_others += job_row.state != "COMPLETED"
         reason, warning = _reason_for_no_run(job_row)
+        if reason in ("pending", "never started"):
+            until_us = job_row.end[-1] if job_row.end and reason != "pending" else None
+            self._record.add_waited(self._identity(job_row), job_row.submission, until_us, job_row.count)
         if warning:
             return report.skip_with_warning(reason, *job_row.at, warning=warning)
         if reason or start_time is None:
@@ -240,9 +244,16 @@ class JobRows:
             self._check_span(job_row, end_us - start_us, span_us)
             self._last.add(end_us, start_us)
         self._first.add(start_us, job_row.submitted)
-        identity, limit_end_us = self._identity(job_row), job_row.limit_end_us(start_us)
         self._record.add_job(
-            identity, start_us, end_us, node_ids, job_row.count, limit_end_us, *job_row.at[:2], held=job_row.held
+            self._identity(job_row),
+            start_us,
+            end_us,
+            node_ids,
+            job_row.count,
+            job_row.limit_end_us(start_us),
+            *job_row.at[:2],
+            held=job_row.held,
+            submission=job_row.submission,
         )
 
     def add_ordinary(self, jobs: OrdinaryJobs) -> None:

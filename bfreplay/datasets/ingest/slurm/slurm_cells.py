@@ -15,6 +15,9 @@ HOW = "`bfreplay ingest slurm --how` prints the command to run on your cluster"
 ABSENT_TIMES = frozenset({"", "0", "unknown", "none", "n/a", "(null)"})
 """Texts for no time, in lower case."""
 
+ELIGIBLE_COLUMNS = ("eligible", "submit")
+"""Columns of ``sacct``, in lower case, with the time from which a job could have started; the first one counts."""
+
 ABSENT_NODES = frozenset({"none assigned", "(null)", "none"})
 """Texts for a job without nodes, in lower case."""
 

@@ -15,7 +15,7 @@ from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.local_times import zone_of_name
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, UNREADABLE
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
 from bfreplay.datasets.ingest.occupancy.spool import JobSpool
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.swf.machine import (
@@ -210,7 +210,8 @@ class SwfLog:
         is_partial = is_usable & machine.has_partial_node(processors)
         self._count(self.report.warn, block, rows.line[is_partial], machine.rounding_warning, surplus_us[is_partial])
         n_nodes = machine.nodes_of(processors[usable_rows])
-        self.record.add_counted_jobs(job_key[usable_rows], start_us[usable_rows], end_us[usable_rows], n_nodes)
+        job_key, start_us, end_us = (column[usable_rows] for column in (job_key, start_us, end_us))
+        self.record.add_counted_jobs(job_key, start_us, end_us, n_nodes, start_us - wait_us[usable_rows])
         self.record.add_format("swf")
 
     def _add_listed(self, rows: Rows, usable_rows: _Ints, job_key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
@@ -224,7 +225,9 @@ class SwfLog:
                 numbers_text = f"{processors} processors, {list_sizes[row_index]} listed"
                 record.report.warn(ANOTHER_NUMBER, file_name, line_number, numbers_text)
             node_ids = record.node_ids(nodes_of_list(rows.node_lists[row_index]))
-            record.add_job(job_number, start_time_us, end_time_us, node_ids, file=file_name, line=line_number)
+            submission = Submission(int(rows.submit_us[row_index]) + (self.start_us or 0))
+            interval = start_time_us, end_time_us
+            record.add_job(job_number, *interval, node_ids, file=file_name, line=line_number, submission=submission)
 
     def _processors(self, rows: Rows) -> _Ints:
         """Return the processors held; the requested ones if the log has none for a job that was not cancelled."""

@@ -17,7 +17,8 @@ from bfreplay.datasets.ingest.table.table_times import Instant, Wall
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
-ROLES = ("job", "start", "end", "nodes", "node_count", "processors", "elapsed", "limit", "state", "outage_state")
+_ROLES = "job start end nodes node_count processors elapsed limit state submit partition qos outage_state"
+ROLES = tuple(_ROLES.split())
 """Roles of columns. ``outage_state`` marks a table of outages: a column with words, or one word for all rows."""
 
 WHOLE_MACHINE = "ALL"
@@ -86,6 +87,10 @@ _KNOWN = _split_names(
         "duration duration_s duration_seconds",
         "limit": "wallclock_req walltime_seconds",
         "state": "state job_state jobstate job_status status",
+        "submit": "eligible eligible_time t_depend submit_time submit submission_time submit_timestamp "
+        "queued_timestamp submitted_at time_submit t_submit",
+        "partition": "partition partition_name queue queue_name",
+        "qos": "qos",
     }
 )
 # Two of these in one table are two meanings, not two spellings: only the user knows.

@@ -16,7 +16,7 @@ UNIT_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h"
 
 TIME_UNITS = ("s", "ms", "us", "ns")
 SPAN_UNITS = ("s", "ms", "us", "ns", "min", "h", "d")
-UNITS_OF = {"start": TIME_UNITS, "end": TIME_UNITS, "elapsed": SPAN_UNITS, "limit": SPAN_UNITS}
+UNITS_OF = {"start": TIME_UNITS, "end": TIME_UNITS, "submit": TIME_UNITS, "elapsed": SPAN_UNITS, "limit": SPAN_UNITS}
 """Possible units of numbers by role."""
 
 _UNIT_OF_WORD = {

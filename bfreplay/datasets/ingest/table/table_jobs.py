@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE, WHICH_NODES, ImportReport
-from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord, Submission
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table import table_cells as values
 from bfreplay.datasets.ingest.table.open_tables import Columns, Table, rows_by_role
@@ -201,10 +201,28 @@ class JobRows:
         self._check_unit("limit", cells.get("limit"), row_place)
         time_limit_us = values.limit_us(cells.get("limit"), self._units.get("limit", "s"))
         limit_end_us = None if time_limit_us is None else start_us + time_limit_us
-        self._record.add_job(identity, start_us, end_us, node_ids, node_count, limit_end_us, *row_place)
+        eligible_us = self._eligible_us(cells, start_us - _us(start_time))
+        words = (str(cells.get(role) or "") for role in ("partition", "qos"))
+        self._record.add_job(
+            identity,
+            start_us,
+            end_us,
+            node_ids,
+            node_count,
+            limit_end_us,
+            *row_place,
+            submission=Submission(eligible_us, *words),
+        )
         if end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
             n_nodes = node_count or (0 if node_ids is None else len(node_ids))
             self._written.append((start_us + elapsed, line_number, start_us, n_nodes))
+
+    def _eligible_us(self, cells: Mapping[str, Cell], offset_us: int) -> int | None:
+        """Return the time from which a job waited, on the clock of its start, which is off by ``offset_us``."""
+        with suppress(ValueError, OverflowError):
+            eligible_time = self._clock.read(cells.get("submit"), self._units.get("submit"))
+            return None if eligible_time is None or _us(eligible_time) == 0 else _us(eligible_time) + offset_us
+        return None
 
     def _end(
         self,

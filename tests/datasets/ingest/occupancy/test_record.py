@@ -183,7 +183,9 @@ def test_jobs_added_at_once_lie_in_the_same_runs_as_jobs_added_one_by_one(run_ro
     for j in range(5):
         listed = nodes[first_node[j] : first_node[j + 1]]
         one_by_one.add(int(start[j]), int(end[j]), int(limit[j]), j, len(listed), listed)
-    at_once.add_with_nodes(JobIntervals(start, end, limit, np.arange(5), np.diff(first_node), first_node, nodes))
+    eligible, kind = np.full(5, -1), np.zeros(5, np.int64)
+    columns = (start, end, limit, np.arange(5), np.diff(first_node), eligible, kind)
+    at_once.add_with_nodes(JobIntervals(*columns, first_node, nodes))
     assert at_once.n_rows == one_by_one.n_rows
     assert [run.n_rows for run in at_once._runs] == [run.n_rows for run in one_by_one._runs]
     assert [(str(rows), following) for rows, following in at_once.slices()] == [
