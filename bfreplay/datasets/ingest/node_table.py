@@ -12,6 +12,7 @@ from bfreplay.checks import is_name
 from bfreplay.datasets.ingest.delimited import CsvTable
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.datasets.snapshots.texts import SCONTROL, kind_of, slurm_node_fields
 from bfreplay.errors import InputError
@@ -73,11 +74,11 @@ class NodeTable:
         InputError
             The table does not have them for every node, or no node has any.
         """
-        column = f"{unit}s"
+        column, word = f"{unit}s", UNITS[unit]
         numbers = [row.gpus if unit == "gpu" else row.cores for row in self.rows.values()]
         missing = [node for node, number in zip(self.rows, numbers, strict=True) if number is None]
         if missing or not any(numbers):
-            problem = f"nodes have no number of {column}" if missing else f"no node of the table has {column}"
+            problem = f"nodes have no number of {word}s" if missing else f"no node of the table has any {word}"
             value = f"{', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}" if missing else None
             raise InputError(problem, file=self.file, column=column, value=value, expected=_EXPECTED, fix=_FIX)
         return [number or 0 for number in numbers]

@@ -20,13 +20,13 @@ from bfreplay.datasets.ingest.occupancy.units import Units
 from bfreplay.datasets.ingest.reader import OF_ALL_LOGS, LogReader, ReadOptions
 from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.log.metadata import UNITS, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.errors import InputError
 from bfreplay.options import flag_of
+from bfreplay.wording import count
 
-_UNIT_WORDS = {"gpu": "GPU", "core": "core"}
 NO_LOG_FILE = "a file in a folder or an archive is not recognised by this reader; it was skipped"
 
 Progress = Callable[[int, int], None]
@@ -129,10 +129,10 @@ def read_log(
         raise InputError("--inventory-only needs the names of the nodes to keep", fix="give --inventory FILE")
     record = ScheduleRecord(node_names=options.node_names)
     record.job_names = JobNames() if job_names else None
-    if inventory is not None:
-        record.give_inventory(read_inventory(Path(inventory)), inventory_only)
     if units is not None or options.unit != "node":
         _give_units(record, options, units, inventory, inventory_only)
+    if inventory is not None:
+        record.give_inventory(read_inventory(Path(inventory)), inventory_only)
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
     with OpenedLog([Path(path) for path in paths], count) as log_sources, ExitStack() as stack:
@@ -189,16 +189,16 @@ def _give_units(
     unit = options.unit
     if units is None:
         raise InputError(
-            f"the {unit}s of the nodes are not known",
+            f"the {UNITS[unit]}s of the nodes are not known",
             column="--unit",
             value=unit,
-            expected=f"how many {unit}s each node has, in a file",
+            expected=f"how many {UNITS[unit]}s each node has, in a file",
             fix="give --units FILE: scontrol show node > FILE (Slurm), or a table node,gpus,cores by hand",
         )
     others = {"--inventory": inventory is not None, "--nodes": options.n_nodes is not None}
     others["--inventory-only"] = inventory_only and unit != "node"
     for flag in (flag for flag, is_given in others.items() if is_given):
-        fix = f"omit {flag}; a node with 0 {unit}s is left out" if unit != "node" else f"omit {flag}"
+        fix = f"omit {flag}; a node with 0 {UNITS[unit]}s is left out" if unit != "node" else f"omit {flag}"
         raise InputError(f"--units and {flag} cannot both be: the file of --units names all nodes", fix=fix)
     table = NodeTable.load(Path(units))
     record.give_inventory(table.rows, inventory_only)
@@ -210,22 +210,22 @@ def _give_units(
     record.give_units(Units(unit, list(table.rows), counts, cores))
     n_without = counts.count(0)
     without = f"; {n_without:,} of its {len(counts):,} nodes have none and are left out" if n_without else ""
-    record.report.facts["units"] = f"the nodes below are {_UNIT_WORDS[unit]}s of nodes (--units){without}"
+    record.report.facts["units"] = f"the nodes below are {UNITS[unit]}s of nodes (--units){without}"
 
 
 def _check_units(record: ScheduleRecord, unit: str) -> None:
     """Refuse a log that says of nodes what ``--units`` cannot say of their units."""
     if record.states_seen:
-        problem = f"samples of node states do not say which {unit}s are held"
+        problem = f"samples of node states do not say which {UNITS[unit]}s are held"
         raise InputError(problem, column="--unit", value=unit, fix="give logs of jobs only, or omit --unit")
     if record.strange_nodes:
         first = list(record.strange_nodes)[:3]
         raise InputError(
-            f"jobs ran on {len(record.strange_nodes):,} nodes that the file of --units does not have",
+            f"jobs ran on {count(len(record.strange_nodes), 'node')} that the file of --units does not have",
             column="--units",
             value=", ".join([*first, "..."] if len(record.strange_nodes) > len(first) else first),
             expected="every node on which a job ran",
-            fix=f"add them to the file, with 0 {unit}s to leave them out",
+            fix=f"add them to the file, with 0 {UNITS[unit]}s to leave them out",
         )
 
 

@@ -73,7 +73,7 @@ class ReadOptions(CheckedOptions):
     )
     unit: str = _fact(
         "node",
-        OneOf(UNITS),
+        OneOf(tuple(UNITS)),
         "What can be idle: whole nodes, or GPUs or cores of nodes that jobs share (with --units).",
     )
     columns: tuple[str, ...] | None = _table_option(

@@ -14,7 +14,8 @@ from bfreplay.documents import Json, printable_json
 from bfreplay.errors import InputError, printable
 
 SCHEMA_VERSION = 1
-UNITS = ("node", "gpu", "core")
+UNITS = {"node": "node", "gpu": "GPU", "core": "core"}
+"""Units that a log may have as its nodes, and their words in sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class EventsMetadata:
                 expected="'metadata' or 'seen'",
                 fix="correct the value",
             )
-        checks.one_of("unit", self.unit, UNITS)
+        checks.one_of("unit", self.unit, tuple(UNITS))
         if self.n_nodes_at_start is not None:
             checks.whole("n_nodes_at_start", self.n_nodes_at_start, 1)
 

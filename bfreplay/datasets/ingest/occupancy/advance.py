@@ -239,12 +239,7 @@ def _begin_with_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> None:
 @compiled_inline
 def _put_under_units(number: int, units: NDArray[np.int32], machine: Machine) -> None:
     """Put as many units under the job in slot ``number`` as it lists of each node; those of a node are in a row."""
-    i, job_key, kind, end_us = (
-        0,
-        machine.slots[number].job_key,
-        machine.slots[number].kind,
-        machine.slots[number].end_us,
-    )
+    i, job = 0, machine.slots[number]
     while i < len(units):
         first, last_unit = int(units[i]), machine.last_unit[units[i]]
         unit = first
@@ -258,7 +253,7 @@ def _put_under_units(number: int, units: NDArray[np.int32], machine: Machine) ->
             n_lacking += 1
             i += 1
         if n_lacking > 0:
-            slot = begin_job(job_key, RUNS, kind, end_us, machine)
+            slot = begin_job(job.job_key, RUNS, job.kind, job.end_us, machine)
             lack(slot, n_lacking, machine)
             machine.slots[slot].lacks_at = first
 

@@ -15,6 +15,7 @@ from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, Impo
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules, microseconds
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, one_name
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, first_of_each
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError
@@ -134,7 +135,7 @@ def check_given_inventory(record: ScheduleRecord, node_uses: NodeUse) -> None:
     """
     if record.units is not None and not node_uses.is_used.any():
         raise InputError(
-            f"no job of the log holds a {record.units.kind}: all of them would be idle all the time",
+            f"no job of the log holds a {UNITS[record.units.kind]}: all of them would be idle all the time",
             column="--unit",
             value=record.units.kind,
             expected="jobs with units",

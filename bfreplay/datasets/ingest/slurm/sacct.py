@@ -20,6 +20,7 @@ from bfreplay.datasets.ingest.slurm.command_tables import COMMAND_DELIMITERS, La
 from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRowReader
 from bfreplay.datasets.ingest.slurm.sacct_rows import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock, TimeFormatError, ZoneEvidence
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
@@ -267,7 +268,8 @@ def _check_has_units(log_file: LogFile, column_names: Sequence[str], unit: str) 
         raise log_file.error(
             f"--unit {unit} needs the column AllocTRES",
             value=",".join(column_names),
-            expected=f"how many {unit}s each job held, in AllocTRES" + (" or AllocCPUS" if unit == "core" else ""),
+            expected=f"how many {UNITS[unit]}s each job held, in AllocTRES"
+            + (" or AllocCPUS" if unit == "core" else ""),
             fix=f"add it to sacct -o ({fields.HOW})",
         )
 
