@@ -127,7 +127,8 @@ def _slurm_rows(log_file: LogFile) -> Iterator[tuple[str, str, NodeRow]]:
     for number, (node, fields) in enumerate(slurm_node_fields(text, log_file.name), start=1):
         place, of_config = f"node {number}", tres_counts(fields.get("CfgTRES", ""))
         gres = [match for part in fields.get("Gres", "").split(",") if (match := _GRES.fullmatch(part))]
-        gpus = sum(int(match[2] or 1) for match in gres) or of_config[0] or 0
+        n_gpus = sum(int(match[2] or 1) for match in gres) or of_config[0] or 0
+        gpus = _number(str(n_gpus), "Gres", place, log_file)
         # cores that are kept for the system are in CPUTot only
         cores_text = fields.get("CPUEfctv", fields.get("CPUTot", ""))
         cores = _number(cores_text, "CPUTot", place, log_file)

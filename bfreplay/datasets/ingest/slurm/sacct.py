@@ -26,7 +26,7 @@ from bfreplay.errors import InputError
 
 _SACCT_NAMES = (
     "JobIDRaw JobID Cluster Partition State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw NNodes "
-    "NodeList Reservation Restarts AllocTRES"
+    "NodeList Reservation AllocTRES Restarts"
 )
 SACCT_COLUMNS = tuple(_SACCT_NAMES.split())
 """Columns of the export command in messages."""
@@ -168,6 +168,7 @@ _CHECKS: dict[str, Callable[[str], int | None]] = {
     **dict.fromkeys(("submit", "eligible", "start", "end"), _is_time),
     **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), fields.whole),
     **dict.fromkeys(("elapsed", "suspended"), fields.duration_us),
+    "nodelist": lambda text: not text.isdigit(),  # else the number of nodes, of a layout with other columns before it
     "state": lambda text: fields.is_known_state(fields.job_state(text)),
 }
 
