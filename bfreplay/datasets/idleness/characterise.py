@@ -179,6 +179,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
             node_inventory=events.metadata.node_inventory,
             log_warnings=events.metadata.log_warnings,
             idle_hours_by_rule=_idle_hours_by_rule(events),
+            unit=events.metadata.unit,
         ),
         states=tuple(
             StateTime(*state_figures, n_nodes * window_us)

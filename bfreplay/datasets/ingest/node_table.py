@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from bfreplay.checks import is_name
+from bfreplay.checks import MOST_NODES, is_name
 from bfreplay.datasets.ingest.delimited import CsvTable
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
@@ -81,6 +81,11 @@ class NodeTable:
             problem = f"nodes have no number of {word}s" if missing else f"no node of the table has any {word}"
             value = f"{', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}" if missing else None
             raise InputError(problem, file=self.file, column=column, value=value, expected=_EXPECTED, fix=_FIX)
+        if sum(filter(None, numbers)) > MOST_NODES:
+            problem, expected = f"the nodes have too many {word}s together", f"at most {MOST_NODES:,}"
+            raise InputError(
+                problem, file=self.file, column=column, value=sum(filter(None, numbers)), expected=expected
+            )
         return [number or 0 for number in numbers]
 
 

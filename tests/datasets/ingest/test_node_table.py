@@ -44,6 +44,8 @@ def test_a_table_with_lists_of_nodes(tmp_path):
     with pytest.raises(InputError, match="nodes have no number of GPUs") as caught:
         table.units("gpu")
     assert caught.value.value == "login"
+    with pytest.raises(InputError, match="too many cores together"):
+        load(tmp_path, "node,cores\nn[1-1000],65536\n").units("core")
 
 
 @pytest.mark.parametrize(

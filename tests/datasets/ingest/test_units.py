@@ -375,3 +375,24 @@ def test_idle_cores_of_a_real_pbs_log_against_the_plain_computation(shared, tmp_
     check(log, "pbs", "core", units, jobs, tmp_path)
     with pytest.raises(InputError, match="no job of the log holds a GPU"):  # all have ngpus=0
         check(log, "pbs", "gpu", dict.fromkeys(units, 4), jobs, tmp_path)
+
+
+def test_a_table_of_jobs_gives_gpus_by_a_column_that_is_named(tmp_path):
+    table = written(
+        tmp_path, "jobs.csv", "job,start,end,nodes,g", "1,0,7200,g1,3", "2,0,3600,g[1-2],2", "3,0,7200,g2,x"
+    )
+    units = written(tmp_path, "u.csv", TABLE)
+    with pytest.raises(InputError, match="--unit gpu needs a column with the GPUs of each job"):
+        ingest(table, "table", ReadOptions(unit="gpu"), FULL, units=units)
+    events, report = ingest(table, "table", ReadOptions(unit="gpu", mapping={"gpus": "g"}), FULL, units=units)
+    assert sum(idle_hours(events).values()) == 1  # g1 has 4: 3 and 1 in the first hour; job 3 holds all of g2
+    assert report.warnings[UNKNOWN].count == 1
+
+
+def test_the_idle_gpus_are_called_so(tmp_path):
+    events, _ = gpus(tmp_path, slurm_row(1, 0, 4, "g1", "cpu=1,gres/gpu=1"))
+    figures = characterise(events)
+    assert "The nodes of this log are GPUs of nodes that jobs share, and node-hours are GPU-hours." in str(figures)
+    assert figures.to_dict()["unit"] == "gpu"
+    write_events(events, tmp_path / "e.csv")
+    assert load_events(tmp_path / "e.csv").metadata.unit == "gpu"
