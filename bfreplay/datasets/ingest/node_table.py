@@ -81,12 +81,11 @@ class NodeTable:
             problem = f"nodes have no number of {word}s" if missing else f"no node of the table has any {word}"
             value = f"{', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}" if missing else None
             raise InputError(problem, file=self.file, column=column, value=value, expected=_EXPECTED, fix=_FIX)
-        if sum(filter(None, numbers)) > MOST_NODES:
+        counts = [number or 0 for number in numbers]
+        if sum(counts) > MOST_NODES:
             problem, expected = f"the nodes have too many {word}s together", f"at most {MOST_NODES:,}"
-            raise InputError(
-                problem, file=self.file, column=column, value=sum(filter(None, numbers)), expected=expected
-            )
-        return [number or 0 for number in numbers]
+            raise InputError(problem, file=self.file, column=column, value=sum(counts), expected=expected)
+        return counts
 
 
 def tres_counts(tres_text: str) -> tuple[int | None, int | None]:
