@@ -209,7 +209,7 @@ def _give_units(
     counts, cores = table.units(unit), [row.cores or 0 for row in table.rows.values()]
     record.give_units(Units(unit, list(table.rows), counts, cores))
     n_without = counts.count(0)
-    without = f"; {n_without:,} of its {len(counts):,} nodes have none and are left out" if n_without else ""
+    without = f"; {n_without:,} of its {len(counts):,} nodes without any are left out" if n_without else ""
     record.report.facts["units"] = f"the nodes below are {UNITS[unit]}s of nodes (--units){without}"
 
 

@@ -70,7 +70,7 @@ def test_idle_gpus_of_a_half_used_node_are_seen(tmp_path):
     assert [hours[f"g1/gpu{number}"] for number in range(4)] == [1, 1, 2, 4]
     assert [hours[f"g2/gpu{number}"] for number in range(4)] == [1, 3, 3, 4]
     assert (events.metadata.unit, len(events.nodes), list(report.warnings)) == ("gpu", 8, [])
-    assert "1 of its 3 nodes have none" in report.facts["units"]
+    assert "1 of its 3 nodes without any" in report.facts["units"]
 
 
 def test_a_job_takes_the_lowest_units_that_no_other_holds(tmp_path):
