@@ -17,7 +17,7 @@ from bfreplay.options import REQUIRED, Whole
 @click.option("--against", type=click.Path(), metavar="JOBS", help="Other jobs, compared from the same starts.")
 @declared_options(FinishOptions, starts={"check": Whole(1, 10_000)})
 @run_options("policy", "objective", "t_fwd", "max_parallel", max_parallel={"usual": "10"})
-@time_zone_option
+@time_zone_option()
 @answer_options("finish.json", "times")
 def finish(**options: Any) -> None:
     """Say when JOBS are all done on the idle nodes of EVENTS, and on how many dedicated nodes that would be so soon.

@@ -251,10 +251,37 @@ def _click_type(declaration: Option) -> click.ParamType[Any]:
     return PLACE if declaration.check is path else click.Path() if declaration.check in (log, jobs) else click.STRING
 
 
-time_zone_option = click.option(
-    "--tz",
-    metavar="ZONE",
-    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
-    "[default: that of the log's source where it is known, else UTC]",
-)
-"""Adds --tz."""
+def log_parts(panel: str | None = None) -> Callable[[_Command], _Command]:
+    """Add the options that choose a part of a log and describe it by part, under a heading if given."""
+    names = ("window", "pool", "partition", "only_nodes", "without")
+    under = {name: {"group": panel} for name in names} if panel else {}
+    return adding(
+        run_options(*names, **under, is_grouped=panel is not None),
+        click.option(
+            "--by",
+            type=click.Choice(["partition", "type", "month", "weekday", "node"]),
+            panel=panel,
+            help="Also show the idle time by partition (nodes in several are a part of their own), type, month, "
+            "weekday or node.",
+        ),
+        click.option(
+            "--batch-jobs",
+            type=PLACE,
+            multiple=True,
+            panel=panel,
+            help="The batch jobs of EVENTS, as 'bfreplay ingest --batch-jobs' wrote them: also say why no job ran. Of "
+            "several logs in their order.",
+        ),
+        time_zone_option(panel),
+    )
+
+
+def time_zone_option(panel: str | None = None) -> Callable[[_Command], _Command]:
+    """Add --tz, under a heading if given."""
+    return click.option(
+        "--tz",
+        metavar="ZONE",
+        panel=panel,
+        help="IANA name of the time zone for hours, weekdays and months, e.g. Europe/Paris.  "
+        "[default: that of the log's source where it is known, else UTC]",
+    )

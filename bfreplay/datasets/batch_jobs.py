@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,12 @@ class BatchJobs:
     def n_nodes(self) -> NDArray[np.int64]:
         """Number of nodes of each job, ``(J,)``."""
         return np.diff(self.first)
+
+    def on_nodes(self, place: NDArray[np.int32]) -> BatchJobs:
+        """Return the same jobs on some nodes only, with their numbers ``place (N,)`` there; -1 for the others."""
+        is_kept = place[self.node] >= 0
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept)])[self.first]
+        return replace(self, first=first, node=place[self.node][is_kept])
 
     def take(self, is_kept: NDArray[np.bool_]) -> BatchJobs:
         """Return the jobs marked in ``is_kept (J,)``; the names are those of an Arrow array."""
@@ -180,8 +186,9 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
     pieces, row, before_us = [], 1, np.iinfo(np.int64).min
     for batch in read_batches(file, _SCHEMA.names, [], BATCH_ROWS):
         if batch.num_rows:
-            piece = _checked(batch, len(log.nodes), file, row, before_us)
+            piece = _checked(batch, len(log.log_nodes), file, row, before_us)
             row, before_us = row + len(piece), piece.start_us[-1]
+            piece = piece if log.node_place is None else piece.on_nodes(log.node_place)
             is_early = piece.start_us < log.window_start_us
             is_inside = (~is_early | (piece.end_us > log.window_start_us)) & (piece.start_us <= log.window_end_us)
             pieces.append(piece.take(is_inside & (piece.n_nodes > 0)))
@@ -282,8 +289,8 @@ def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
             problem = "the batch jobs are not of this log: it was made of other files, or by other rules"
             expectation = f"{expected[metadata_key]}, as in the log"
             raise InputError(problem, file=file, column=metadata_key, value=value, expected=expectation, fix=_FIX)
-    if header.nodes != node_events.nodes:
-        node_name = sorted(set(header.nodes).symmetric_difference(node_events.nodes))[0]
+    if header.nodes != node_events.log_nodes:
+        node_name = sorted(set(header.nodes).symmetric_difference(node_events.log_nodes))[0]
         problem = "the batch jobs are not of this log: its nodes are others"
         raise InputError(problem, file=file, column="nodes", value=node_name, expected="the nodes of the log", fix=_FIX)
     if not header.window_start_us <= node_events.window_start_us < node_events.window_end_us <= header.window_end_us:

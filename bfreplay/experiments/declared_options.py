@@ -51,6 +51,21 @@ def _batch_option(default: _Value, check: Callable[[str, Any], Any], text: str, 
     return option(default, check, BATCH_JOBS, text, not_on_cluster=_NO_BATCH_JOBS, **attributes)
 
 
+def _part_option(text: str, metavar: str) -> str | None:
+    """Return an option that chooses a part of the machine."""
+    declared: str | None = option(
+        None,
+        checks.text,
+        LOG,
+        text,
+        usual="all nodes",
+        metavar=metavar,
+        loads="log",
+        not_on_cluster=("the cluster has no nodes but those that it names", "remove the option"),
+    )
+    return declared
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredOptions:
     """Options of a run as fields, with their checks; ``RunOptions`` adds methods."""
@@ -112,6 +127,17 @@ class DeclaredOptions:
         "'idle', planned and reserved ones too.",
         loads="log",
         not_on_cluster=("all nodes of a cluster are there for training", "remove --pool"),
+    )
+    partition: str | None = _part_option(
+        "The nodes of this partition only, those that it shares with others included.", "NAME"
+    )
+    only_nodes: str | None = _part_option(
+        "These nodes only: a node list such as cn[01-20],gpu1, or a file with names.", "NODES"
+    )
+    without: str | None = _part_option(
+        "All but these nodes, as if they were drained: a node list or a file. The batch jobs that ran there are left "
+        "out too, not moved.",
+        "NODES",
     )
     window: tuple[str | float | date, str | float | date] | None = option(
         None,

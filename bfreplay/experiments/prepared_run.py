@@ -15,6 +15,7 @@ from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.log.states import POOLS
 from bfreplay.datasets.named_inputs import place_of, resolve_sample, restrict
+from bfreplay.datasets.node_selection import select_nodes
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
 from bfreplay.experiments.option_checks import parse_prices
@@ -99,7 +100,7 @@ def load_log(options: DeclaredOptions) -> NodeEvents:
         return fixed_cluster(options.cluster)
     assert options.events is not None
     log = options.events if isinstance(options.events, NodeEvents) else load_events(options.events)
-    log = restrict(log, options.window)
+    log = select_nodes(restrict(log, options.window), options.partition, options.only_nodes, options.without)
     if options.pool != "startable":
         log = log.counting_as_idle(POOLS[options.pool])
     return log if options.node_type is None else with_node_types(log, {options.node_type: log.nodes})

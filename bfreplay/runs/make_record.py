@@ -42,6 +42,7 @@ def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, u
         **settings.to_config(events.node_types.names),
         unlimited_work=unlimited_work,
         also_idle=tuple(STATE_WORDS[state] for state in events.idle_states if state != NodeState.IDLE),
+        selection=dict(events.selection),
         decides_in_rounds=Trigger.ROUND in policy.wakes_on,
         window_start_us=events.window_start_us,
         window_end_us=events.window_end_us,

@@ -81,6 +81,7 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     settle_s: Amount = 0.0  # for which all is quiet before a decision
     placement: PlacementRule = PlacementRule.LOWEST_ID  # rule by which jobs get their nodes
     also_idle: tuple[str, ...] = ()  # states of nodes that count as idle besides
+    selection: dict[str, str] = msgspec.field(default_factory=dict)  # options that chose a part of the nodes
     restart_cost: Amount | str | None = None  # what replaces the costs of the jobs
     work_saved_every: Amount | None = None
     saves: str | None = None
@@ -92,6 +93,8 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
             raise ValueError("window_end_us: a time after the window's start")
         if not {*self.also_idle} <= {*STATE_WORDS}:
             raise ValueError("also_idle: states of nodes, such as planned")
+        if not self.selection.keys() <= {"partition", "only_nodes", "without"}:
+            raise ValueError("selection: partition, only_nodes or without")
         try:
             self.policy_description  # noqa: B018  # refused here, not at its first use
         except msgspec.ValidationError as error:

@@ -13,6 +13,7 @@ from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
+from bfreplay.datasets.node_selection import select_nodes
 from bfreplay.errors import InputError
 from bfreplay.result_folders.records import RUN
 from bfreplay.runs.run_result import RunResult
@@ -64,6 +65,7 @@ def inputs_of(
     job_input = jobs_of(run, jobs, curves, allow_code=allow_code)
     _check_same("events", inputs_of_record.events.files, ((source.name, source.sha256) for source in events.sources))
     log = events.between(config.window_start_us, config.window_end_us)
+    log = log if log.selection else select_nodes(log, **config.selection)
     return log.counting_as_idle(NodeState[word.upper()] for word in config.also_idle), job_input
 
 
@@ -101,7 +103,7 @@ def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
     metadata = run.record.inputs.events.metadata
     if events is None and metadata.source_format == SOURCE_FORMAT:
         return fixed_cluster(str(metadata.notes["cluster"]))
-    log = load_events(_file(run, "events", events))
+    log = select_nodes(load_events(_file(run, "events", events)), **run.record.config.selection)
     by_type = metadata.node_types
     return with_node_types(log, by_type) if by_type and not log.node_types.has_type_names else log
 

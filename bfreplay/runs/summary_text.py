@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
+from bfreplay.datasets.node_selection import selection_words
 from bfreplay.policies.names import OWN
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.placement import PlacementRule
@@ -218,6 +219,7 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
         yield "Costs", f"{costs}; the policy does not know them" if summary.ignores_costs else costs
     inventory_words = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
     n_nodes = count(record.inputs.events.n_nodes, "node") + inventory_words
+    n_nodes += f" {selection_words(config.selection)}" if config.selection else ""
     idle = parts_of_whole([summary.ledger.node_hours.idle])[0]
     if (cluster := cluster_of(record)) is None:
         yield "Window", f"{window_words(record)} ({duration(summary.duration_s)}), {n_nodes}"

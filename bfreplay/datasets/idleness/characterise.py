@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import tzinfo
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
@@ -18,14 +20,17 @@ from bfreplay.datasets.idleness.idle_intervals import (
     longer_idle_intervals,
 )
 from bfreplay.datasets.idleness.observe import check_node_time, longest_idle_intervals, observe
+from bfreplay.datasets.idleness.parts import idle_parts
 from bfreplay.datasets.idleness.pool import TIMELINE_COLUMNS, PoolSeries, StepColumns, Timeline, WidthTally
 from bfreplay.datasets.idleness.quantiles import Counted, quantiles
+from bfreplay.datasets.idleness.reasons import why_idle
 from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
 from bfreplay.datasets.log import log_warnings
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
 from bfreplay.datasets.log.states import POOLS, STATE_WORDS, NodeState
 from bfreplay.datasets.named_inputs import restrict
+from bfreplay.datasets.node_selection import select_nodes
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 
@@ -91,6 +96,11 @@ def describe(
     window: tuple[str, str] | None = None,
     tz: str | None = None,
     pool: str | None = None,
+    partition: str | None = None,
+    only_nodes: str | None = None,
+    without: str | None = None,
+    by: str | None = None,
+    batch_jobs: str | PathLike[str] | None = None,
 ) -> Idleness:
     """Describe the idle nodes of a log.
 
@@ -106,6 +116,12 @@ def describe(
     pool
         Which nodes count as idle: ``"startable"``, or ``"idle"``, planned and reserved ones too; by default as the log
         has them.
+    partition, only_nodes, without
+        Part of the machine: the nodes of a partition, of a list, or all but those of a list.
+    by
+        Also the idle time by ``"partition"``, ``"type"``, ``"month"``, ``"weekday"`` or ``"node"``.
+    batch_jobs
+        The batch jobs of the log, as ``ingest --batch-jobs`` wrote them: also why no job ran.
 
     Returns
     -------
@@ -120,7 +136,20 @@ def describe(
     node_events = events if isinstance(events, NodeEvents) else load_events(events)
     if pool is not None:
         node_events = node_events.counting_as_idle(POOLS[checks.one_of("pool", pool, list(POOLS))])
-    return characterise(restrict(node_events, window), tz)
+    whole = select_nodes(restrict(node_events, window), partition, only_nodes)
+    node_events = select_nodes(whole, without=without)
+    left_out_us = 0
+    if without is not None:
+        is_left_out = ~np.isin(whole.nodes, node_events.nodes)
+        others = whole.with_nodes(is_left_out, {}) if is_left_out.any() else None
+        left_out_us = int(observe(others, id, counts_lengths=False).state_us[NodeState.BUSY]) if others else 0
+    parts = None if by is None else idle_parts(node_events, by, tz)
+    reasons = None
+    if batch_jobs is not None:
+        from bfreplay.datasets.batch_jobs import load_waiting_jobs  # pyarrow
+
+        reasons = why_idle(node_events, load_waiting_jobs(Path(batch_jobs), node_events))
+    return replace(characterise(node_events, tz), parts=parts, reasons=reasons, left_out_us=left_out_us)
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
@@ -179,6 +208,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
             node_inventory=events.metadata.node_inventory,
             log_warnings=events.metadata.log_warnings,
             idle_hours_by_rule=_idle_hours_by_rule(events),
+            selection=dict(events.selection),
             unit=events.metadata.unit,
         ),
         states=tuple(

@@ -7,7 +7,8 @@ Everything is counted in integer microseconds; hours and seconds appear only in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bfreplay.datasets.idleness.bursts import Bursts
@@ -19,8 +20,10 @@ from bfreplay.datasets.idleness.idle_intervals import (
     NodeTime,
 )
 from bfreplay.datasets.idleness.observe import LongestIdleInterval
+from bfreplay.datasets.idleness.parts import IdleParts
 from bfreplay.datasets.idleness.pool import Timeline, Width
 from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile
+from bfreplay.datasets.idleness.reasons import IdleReasons
 from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
@@ -45,6 +48,8 @@ class Origin:
     idle_hours_by_rule
         Idle node-hours of the window under each rule for oversubscription, in order of the names; empty if no job needs
         more nodes than are free, or the import could not compute them.
+    selection
+        Options that chose some of its nodes, by ``select_nodes``.
     """
 
     cluster: str | None
@@ -52,6 +57,7 @@ class Origin:
     node_inventory: str
     log_warnings: LogWarnings
     idle_hours_by_rule: tuple[tuple[str, float], ...] = ()
+    selection: Mapping[str, str] = field(default_factory=dict)
     unit: str = "node"
 
 
@@ -115,6 +121,10 @@ class Idleness:
         Idle nodes by hour and weekday; ``None`` for a log with relative times.
     timeline
         Idle nodes over the window in about as many parts as a picture has columns of pixels.
+    parts, reasons
+        Idle time by part of the machine or of the time, and why no job ran; ``None`` if not asked for.
+    left_out_us
+        Node-microseconds of batch jobs on nodes that were left out (``without``), which are left out too.
     """
 
     window_start_us: int
@@ -144,6 +154,9 @@ class Idleness:
     widths: tuple[Width, ...]
     week: Week | None
     timeline: Timeline
+    parts: IdleParts | None = None
+    reasons: IdleReasons | None = None
+    left_out_us: int = 0
 
     def __repr__(self) -> str:
         text: str = built_in("bfreplay.datasets.idleness.idleness_text:render")(self)
@@ -235,4 +248,7 @@ class Idleness:
             "widths": [width.to_dict() for width in self.widths],
             "week": None if self.week is None else self.week.to_dict(),
             "longest_idle_intervals": [interval.to_dict() for interval in self.longest_idle_intervals],
+            **({"selection": {**self.origin.selection}} if self.origin.selection else {}),
+            **({"left_out_node_hours_of_batch_jobs": self.left_out_us / HOUR_US} if self.left_out_us else {}),
+            **{name: part.to_dict() for name in ("parts", "reasons") if (part := getattr(self, name)) is not None},
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
@@ -14,6 +14,7 @@ from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS, Quantiles
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.log.metadata import UNITS
+from bfreplay.datasets.node_selection import selection_words
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import html_table
 from bfreplay.wording import (
@@ -49,15 +50,20 @@ def render(idleness: Idleness) -> str:
     value: a quantile of nothing, an hour outside the window.
     """
     warnings = [f"Warning: {sentence}" for sentence in idleness.origin.log_warnings.sentences(most=None)]
-    wrapped = [
-        [line for sentence in block for line in textwrap.wrap(sentence, WIDTH, break_on_hyphens=False)]
-        for block in (warnings, sentences(idleness))
-    ]
+    from bfreplay.datasets.idleness.parts_text import answer_sentences, answer_tables  # which describes several logs
+
+    texts = [*map(wrapped, (warnings, answer_sentences(idleness), sentences(idleness)))]
+    texts += [table.lines() for table in answer_tables(idleness)]
     tables = [longer_table(idleness), longest_table(idleness), width_table(idleness)]
     more_tables = [burst_table(idleness), *quantile_tables(idleness), interval_table(idleness)]
-    blocks = [*wrapped, labelled_lines(_facts(idleness), _FACT_WIDTH)]
+    blocks = [*texts, labelled_lines(_facts(idleness), _FACT_WIDTH)]
     blocks += [*(table.lines() for table in tables if table.rows), _hours(idleness)]
     return paragraphs([*blocks, *(table.lines() for table in more_tables)]) + "\n"
+
+
+def wrapped(texts: Iterable[str]) -> list[str]:
+    """Return sentences in lines."""
+    return [line for text in texts for line in textwrap.wrap(text, WIDTH, break_on_hyphens=False)]
 
 
 def render_html(idleness: Idleness) -> str:
@@ -74,7 +80,11 @@ def _facts(idleness: Idleness) -> Iterator[tuple[str, str]]:
     if idleness.origin.cluster is not None:
         yield "cluster", idleness.origin.cluster
     yield "window", f"{' to '.join(window)} ({duration(idleness.duration_s)})"
-    yield "nodes", f"{idleness.n_nodes:,}{inventory_text}; {idleness.nodes_ever_idle:,} of them idle at some time"
+    chosen = f" {selection_words(idleness.origin.selection)}" if idleness.origin.selection else ""
+    yield (
+        "nodes",
+        f"{idleness.n_nodes:,}{inventory_text}{chosen}; {idleness.nodes_ever_idle:,} of them idle at some time",
+    )
     yield "idle all the time", _throughout(idleness)
     yield "idle node-hours", f"{amount(idleness.idle_node_hours)} ({percent(idleness.idle_share)} of all node-time)"
     yield "mean idle nodes", f"{amount(idleness.mean_idle_nodes)} (equivalent nodes)"
@@ -215,10 +225,11 @@ def sentences(idleness: Idleness) -> list[str]:
         )
         return [*of_units, f"{nodes} in {duration(idleness.duration_s)}."]
     mean, hours = amount(idleness.mean_idle_nodes), _idle_node_hours(idleness)
+    chosen = f" {selection_words(idleness.origin.selection)}" if idleness.origin.selection else ""
     verb = "is" if mean == "1" or idleness.n_nodes == 1 else "are"
     text = [
         *of_units,
-        f"On average {mean} of {count(idleness.n_nodes, 'node')} {verb} idle, "
+        f"On average {mean} of {count(idleness.n_nodes, 'node')}{chosen} {verb} idle, "
         f"{percent(idleness.idle_share)} of all node-time: {hours} in {duration(idleness.duration_s)}.",
         *_oversubscription(idleness),
         _length(idleness),

@@ -55,6 +55,11 @@ class NodeEvents:
         The files that are read on each pass, with their digests, for the run record.
     idle_states
         States that count as idle: ``batches`` have them as ``IDLE``.
+    selection
+        Of a part of a log (``select_nodes``): the options that chose its nodes.
+    node_place
+        Number of each node of the whole log in ``nodes``, ``(A,) int32``, -1 for one that was not chosen; ``None`` for
+        a whole log. ``log_nodes`` are the names of these A nodes.
     """
 
     def __init__(
@@ -74,6 +79,9 @@ class NodeEvents:
         self.metadata = metadata
         self.sources: tuple[SourceFile, ...] = tuple(sources)
         self.idle_states: tuple[NodeState, ...] = (NodeState.IDLE,)
+        self.selection: Mapping[str, str] = {}
+        self.node_place: NDArray[np.int32] | None = None
+        self.log_nodes = self.nodes
         check_nodes(self.nodes, source.file, metadata.n_nodes_at_start)
         self.node_types = NodeTypes.of(self.nodes, metadata.node_types, source.file)
         if self.window_start_us >= self.window_end_us:
@@ -297,12 +305,15 @@ class NodeEvents:
         from bfreplay.datasets.log.passes import check_batches  # numba: not before a log is read
 
         batches = check_batches(
-            self.nodes,
+            self.log_nodes,
             self._source,
             (self._log_start_us, self._log_end_us),
             (self.window_start_us, self.window_end_us),
             rows,
         )
+        if self.node_place is not None:
+            place, all_batches = self.node_place, batches
+            batches = (part for batch in all_batches if len(part := batch.of_nodes(place)))
         if self.idle_states == (NodeState.IDLE,):
             yield from batches
             return
@@ -315,6 +326,37 @@ class NodeEvents:
         """Return the same log with these states as ``IDLE``; a node that goes from one to another stays idle."""
         log = copy.copy(self)
         log.idle_states = tuple(sorted({NodeState.IDLE, *states}))
+        return log
+
+    def with_nodes(self, is_kept: NDArray[np.bool_], selection: Mapping[str, str]) -> NodeEvents:
+        """Return the same log with the nodes marked in ``is_kept (N,)`` only; see ``select_nodes``.
+
+        Raises
+        ------
+        InputError
+            No node is left, or the events of the log are still to come.
+        """
+        if not is_kept.any() or isinstance(self._source, RowsToCome):
+            problem = "no node is left of the log" if not is_kept.any() else "a log to come cannot be cut to some nodes"
+            raise InputError(problem, value=dict(selection), expected="at least one node of a log that is there")
+        kept_nodes = [name for name, kept in zip(self.nodes, is_kept.tolist(), strict=True) if kept]
+        log, kept_names, n_at_start = copy.copy(self), set(kept_nodes), self.metadata.n_nodes_at_start
+        log.nodes, log.selection = tuple(kept_nodes), {**self.selection, **selection}
+        number = np.where(is_kept, np.cumsum(is_kept) - 1, -1).astype(np.int32)
+        whole = self.node_place
+        log.node_place = number if whole is None else np.where(whole < 0, -1, number[whole]).astype(np.int32)
+
+        def kept(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+            of_groups = {name: [node for node in nodes if node in kept_names] for name, nodes in groups.items()}
+            return {name: nodes for name, nodes in of_groups.items() if nodes}
+
+        log.metadata = replace(
+            self.metadata,
+            node_types=kept(self.metadata.node_types),
+            partitions=kept(self.metadata.partitions),
+            n_nodes_at_start=None if n_at_start is None else max(1, int(np.count_nonzero(is_kept[:n_at_start]))),
+        )
+        log.node_types = NodeTypes.of(log.nodes, log.metadata.node_types)
         return log
 
     def to_frame(self) -> pd.DataFrame:

@@ -93,6 +93,11 @@ class EventBatch:
         is_new = ~(is_idle & np.isin(self.states_before(states), idle_states))
         return EventBatch(self.time_us, self.node, np.where(is_idle, np.int8(NodeState.IDLE), self.state)).take(is_new)
 
+    def of_nodes(self, place: NDArray[np.int32]) -> EventBatch:
+        """Return the events of some nodes, with their numbers ``place (N,)`` there; -1 for the others."""
+        numbered = EventBatch(self.time_us, place[self.node], self.state)
+        return numbered.take(numbered.node >= 0)
+
     def take(self, selection: slice | NDArray[np.bool_] | NDArray[np.int64]) -> EventBatch:
         """Return some of the events: a part of them, those marked, or those at these places."""
         return EventBatch(self.time_us[selection], self.node[selection], self.state[selection])
