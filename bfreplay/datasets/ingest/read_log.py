@@ -207,7 +207,7 @@ def _give_units(
     if unit == "node":
         return
     counts, cores = table.units(unit), [row.cores or 0 for row in table.rows.values()]
-    record.give_units(Units(unit, list(table.rows), counts, cores))
+    record.give_units(Units(unit, record.nodes, counts, cores))
     n_without = counts.count(0)
     without = f"; {n_without:,} of its {len(counts):,} nodes without any are left out" if n_without else ""
     record.report.facts["units"] = f"the nodes below are {UNITS[unit]}s of nodes (--units){without}"

@@ -12,7 +12,9 @@ import pytest
 from bfreplay.datasets.batch_jobs import load_batch_jobs
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.occupancy.build import RESERVED_IDLE
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
+from bfreplay.datasets.ingest.occupancy.schedule import NO_LIST
 from bfreplay.datasets.ingest.occupancy.units import CORES_HELD, NONE_THERE, OVER, UNEVEN, UNKNOWN
 from bfreplay.datasets.ingest.read_log import ingest, read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -396,3 +398,68 @@ def test_the_idle_gpus_are_called_so(tmp_path):
     assert figures.to_dict()["unit"] == "gpu"
     write_events(events, tmp_path / "e.csv")
     assert load_events(tmp_path / "e.csv").metadata.unit == "gpu"
+
+
+def test_nodes_have_the_names_that_node_names_gives_them(tmp_path):
+    log = written(tmp_path, "jobs.psv", HEADER, slurm_row(1, 0, 4, "g1", "cpu=1,gres/gpu=1"))
+    units = written(tmp_path, "u.csv", "node,gpus", "g1.hpc.org,2", "g2.hpc.org,1", "g2.other.org,1")
+    options = ReadOptions(timezone="UTC", unit="gpu", node_names="short")
+    with pytest.raises(InputError, match="become one node by --node-names"):
+        ingest(log, "slurm", options, FULL, units=units)
+    units = written(tmp_path, "u.csv", "node,gpus", "g1.hpc.org,2", "G1.hpc.org,0")
+    events, report = ingest(log, "slurm", options, FULL, units=units)
+    assert idle_hours(events) == {"g1/gpu0": 0, "g1/gpu1": 4}
+    assert list(report.warnings) == []
+
+
+def test_more_gpus_than_a_node_has_are_not_those_of_the_next_node(tmp_path):
+    lists = "exec_vnode=(g1:ncpus=1:ngpus=6)"
+    log = written(tmp_path, "20240301", pbs_line("E", 1, 0, 4, lists))
+    events, report = ingest(log, "pbs", ReadOptions(unit="gpu"), FULL, units=written(tmp_path, "u.csv", TABLE))
+    assert sum(idle_hours(events).values()) == 4 * 4
+    assert (report.warnings[OVER].count, report.warnings[OVER].node_hours) == (1, 2 * 4)
+
+
+def test_a_wide_job_may_lack_units_on_each_of_its_nodes(tmp_path):
+    rows = (
+        slurm_row(1, 0, 2, "n[1-3000]", "cpu=1,gres/gpu=3000"),
+        slurm_row(2, 1, 3, "n[1-3000]", "cpu=1,gres/gpu=3000"),
+    )
+    events, report = gpus(tmp_path, *rows, slurm_row(3, 3, 4, "n1", "gres/gpu=1"), table="node,gpus\nn[1-3000],1\n")
+    assert characterise(events).idle_node_us == 2999 * HOUR_US
+    assert report.warnings[OVER].node_hours == 3000
+
+
+def test_reserved_nodes_are_all_their_units(tmp_path):
+    log = written(tmp_path, "jobs.psv", HEADER, slurm_row(1, 0, 4, "g1", "cpu=1,gres/gpu=1"))
+    reservation = "hill|lecture|2024-03-01T01:00:00|2024-03-01T03:00:00|g2|"
+    reserved = written(tmp_path, "resv.psv", "Cluster|Name|Start|End|NodeNames|Flags", reservation)
+    units = written(tmp_path, "u.csv", TABLE)
+    _, report = ingest([log, reserved], "slurm", ReadOptions(timezone="UTC", unit="gpu"), FULL, units=units)
+    assert report.warnings[RESERVED_IDLE].node_hours == 4 * 2
+    options = ReadOptions(timezone="UTC", unit="gpu", reservations="reserved")
+    events, _ = ingest([log, reserved], "slurm", options, FULL, units=units)
+    assert sum(idle_hours(events).values()) == 4 * 3 + 4 * 2
+
+
+def test_a_job_without_a_list_of_nodes_is_skipped_and_counted(tmp_path):
+    row = slurm_row(2, 0, 2, "g1", "cpu=1,gres/gpu=1").replace("|g1|", "||")
+    _, report = gpus(tmp_path, slurm_row(1, 0, 4, "g1", "cpu=1,gres/gpu=1"), row)
+    assert report.skipped[NO_LIST].count == 1
+
+
+def test_a_pbs_job_keeps_the_units_of_its_start(tmp_path):
+    lists = "exec_vnode=(g1:ncpus=1:ngpus=3)"
+    lines = pbs_line("S", 1, 0, 4, lists), pbs_line("E", 1, 0, 4, "resources_used.ncpus=1")
+    log = written(tmp_path, "20240301", *lines)
+    events, _ = ingest(log, "pbs", ReadOptions(unit="gpu"), FULL, units=written(tmp_path, "u.csv", TABLE))
+    assert sum(idle_hours(events).values()) == 4 * 5
+
+
+def test_hosts_that_are_one_node_hold_it_whole(tmp_path):
+    lists = "exec_host=g1.a/0*2+g1.b/0*2"
+    log = written(tmp_path, "20240301", pbs_line("E", 1, 0, 4, lists))
+    options = ReadOptions(unit="core", node_names="short")
+    events, report = ingest(log, "pbs", options, FULL, units=written(tmp_path, "u.csv", TABLE))
+    assert sum(idle_hours(events).values()) == 4 * 32
+    assert report.warnings[UNKNOWN].count == 1
