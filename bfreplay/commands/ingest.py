@@ -32,6 +32,11 @@ reading_options = adding(
         "--inventory-only", is_flag=True, help="Keep only the nodes of --inventory, and skip others in the log."
     ),
     click.option(
+        "--units",
+        type=PLACE,
+        help="Table node,gpus,cores of all nodes, or scontrol show node: for --unit, and in place of --inventory.",
+    ),
+    click.option(
         "--outages",
         type=PLACE,
         multiple=True,
@@ -113,6 +118,7 @@ def ingest(
       bfreplay ingest slurm jobs.psv outages.psv --tz UTC -o events.parquet
       bfreplay ingest pbs accounting.tar.gz -o events.parquet
       bfreplay ingest swf KTH-SP2-1996-2.1-cln.swf.gz -o kth.parquet --assignment all
+      bfreplay ingest slurm jobs.psv --unit gpu --units nodes.txt -o gpus.parquet
       bfreplay ingest table jobs.csv --map start=begin --map end=finish --map nodes=hosts -o events.parquet
       bfreplay ingest auto FILES... --strict
     """

@@ -213,6 +213,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
             log_warnings=events.metadata.log_warnings,
             idle_hours_by_rule=_idle_hours_by_rule(events),
             selection=dict(events.selection),
+            unit=events.metadata.unit,
         ),
         states=tuple(
             StateTime(*state_figures, n_nodes * window_us)

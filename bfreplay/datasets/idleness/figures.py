@@ -40,7 +40,7 @@ class Origin:
 
     Parameters
     ----------
-    cluster, time_origin, node_inventory
+    cluster, time_origin, node_inventory, unit
         As in ``EventsMetadata``.
     log_warnings
         Warnings about the log, and the rule that chose the nodes if the source gave only counts: lengths of idle
@@ -58,6 +58,7 @@ class Origin:
     log_warnings: LogWarnings
     idle_hours_by_rule: tuple[tuple[str, float], ...] = ()
     selection: Mapping[str, str] = field(default_factory=dict)
+    unit: str = "node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,7 @@ class Idleness:
             "join_bursts": self.join_bursts.to_dict(),
             "reclaim_bursts": self.reclaim_bursts.to_dict(),
             **pick(self.origin, "cluster", "time_origin", "node_inventory"),
+            **({} if self.origin.unit == "node" else {"unit": self.origin.unit}),
             "node_assignment_simulated_by": self.origin.log_warnings.node_assignment,
             "log_warnings": self.origin.log_warnings.to_json(),
             "idle_node_hours_by_oversubscription": dict(self.origin.idle_hours_by_rule),

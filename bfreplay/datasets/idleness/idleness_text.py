@@ -13,6 +13,7 @@ from bfreplay.datasets.idleness.figures import Idleness
 from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS, Quantiles
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.node_selection import selection_words
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import html_table
@@ -213,17 +214,21 @@ def interval_table(idleness: Idleness) -> ShownTable:
 
 def sentences(idleness: Idleness) -> list[str]:
     """Describe in sentences how much is idle: lengths of idle intervals, widths, bursts, times of day."""
+    word = UNITS[idleness.origin.unit]
+    about = f"The nodes of this log are {word}s of nodes that jobs share, and node-hours are {word}-hours."
+    of_units = [] if word == "node" else [about]
     if not idleness.idle_node_us:
         nodes = (
             "The only node is never idle"
             if idleness.n_nodes == 1
             else f"None of {idleness.n_nodes:,} nodes is idle at any time"
         )
-        return [f"{nodes} in {duration(idleness.duration_s)}."]
+        return [*of_units, f"{nodes} in {duration(idleness.duration_s)}."]
     mean, hours = amount(idleness.mean_idle_nodes), _idle_node_hours(idleness)
     chosen = f" {selection_words(idleness.origin.selection)}" if idleness.origin.selection else ""
     verb = "is" if mean == "1" or idleness.n_nodes == 1 else "are"
     text = [
+        *of_units,
         f"On average {mean} of {count(idleness.n_nodes, 'node')}{chosen} {verb} idle, "
         f"{percent(idleness.idle_share)} of all node-time: {hours} in {duration(idleness.duration_s)}.",
         *_oversubscription(idleness),

@@ -11,18 +11,21 @@ from bfreplay._compiling import expect_rows
 from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader, readable_by, recognise_files, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import AS_READ, BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
+from bfreplay.datasets.ingest.node_table import NodeTable
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import JobNames, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.units import Units
 from bfreplay.datasets.ingest.reader import OF_ALL_LOGS, LogReader, ReadOptions
 from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.log.metadata import UNITS, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.errors import InputError
 from bfreplay.options import flag_of
+from bfreplay.wording import count
 
 NO_LOG_FILE = "a file in a folder or an archive is not recognised by this reader; it was skipped"
 
@@ -77,6 +80,7 @@ def read_log(
     *,
     inventory: Path | str | None = None,
     inventory_only: bool = False,
+    units: Path | str | None = None,
     outages: Sequence[Path | str] = (),
     job_names: bool = False,
     progress: Progress | None = None,
@@ -95,6 +99,8 @@ def read_log(
         File with the names of all nodes, used or not.
     inventory_only
         True to keep only these nodes; others in the log are skipped, and jobs hold them unseen.
+    units
+        Table of the nodes with their GPUs and cores (``NodeTable``), in place of ``inventory``.
     outages
         Tables of outages (columns node, start, end, state), with the log of any scheduler.
     job_names
@@ -119,10 +125,12 @@ def read_log(
         if progress is not None:
             progress(min(n_read, total_bytes), total_bytes)
 
-    if inventory_only and inventory is None:
+    if inventory_only and inventory is None and units is None:
         raise InputError("--inventory-only needs the names of the nodes to keep", fix="give --inventory FILE")
     record = ScheduleRecord(node_names=options.node_names)
     record.job_names = JobNames() if job_names else None
+    if units is not None or options.unit != "node":
+        _give_units(record, options, units, inventory, inventory_only)
     if inventory is not None:
         record.give_inventory(read_inventory(Path(inventory)), inventory_only)
     if options.n_nodes is not None:
@@ -146,6 +154,8 @@ def read_log(
                 record.report.warn(NO_LOG_FILE, file.name, why_no_amount="nothing shows what the file holds")
         log_reader.read(files, record, options)
         record.report.read(0)
+        if record.units is not None:
+            _check_units(record, options.unit)
         is_clear = options.dst_fold != "reject" and not any("--dst-fold" in text for text in record.report.warnings)
         record.report.note_no_effect("--dst-fold", "no local time was left ambiguous", is_clear)
         has_reservations = any(outage.state == NodeState.RESERVED for outage in record.outages)
@@ -163,9 +173,60 @@ def read_log(
             for line_number in file.joined_at:
                 record.report.warn(JOINED_ROWS, file.name, line_number, aside=AS_READ)
         sources = log_sources.sources
-    beside = outage_paths + ([] if inventory is None else [Path(inventory)])
+    beside = outage_paths + [Path(file) for file in (inventory, units) if file is not None]
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
     return ReadLog(record, log_reader.name, sources, tuple(evidence))
+
+
+def _give_units(
+    record: ScheduleRecord,
+    options: ReadOptions,
+    units: Path | str | None,
+    inventory: Path | str | None,
+    inventory_only: bool,
+) -> None:
+    """Give a record the nodes of a table, and their units if these are what can be idle."""
+    unit = options.unit
+    if units is None:
+        raise InputError(
+            f"the {UNITS[unit]}s of the nodes are not known",
+            column="--unit",
+            value=unit,
+            expected=f"how many {UNITS[unit]}s each node has, in a file",
+            fix="give --units FILE: scontrol show node > FILE (Slurm), or a table node,gpus,cores by hand",
+        )
+    others = {"--inventory": inventory is not None, "--nodes": options.n_nodes is not None}
+    others["--inventory-only"] = inventory_only and unit != "node"
+    for flag in (flag for flag, is_given in others.items() if is_given):
+        fix = f"omit {flag}; a node with 0 {UNITS[unit]}s is left out" if unit != "node" else f"omit {flag}"
+        raise InputError(f"--units and {flag} cannot both be: the file of --units names all nodes", fix=fix)
+    table = NodeTable.load(Path(units))
+    record.give_inventory(table.rows, inventory_only)
+    if record.n_given < len(table.rows):
+        raise InputError("names of --units become one node by --node-names", file=units, fix="omit --node-names")
+    if unit == "node":
+        return
+    counts, cores = table.units(unit), [row.cores or 0 for row in table.rows.values()]
+    record.give_units(Units(unit, record.nodes, counts, cores))
+    n_without = counts.count(0)
+    without = f"; {n_without:,} of its {len(counts):,} nodes without any are left out" if n_without else ""
+    record.report.facts["units"] = f"the nodes below are {UNITS[unit]}s of nodes (--units){without}"
+
+
+def _check_units(record: ScheduleRecord, unit: str) -> None:
+    """Refuse a log that says of nodes what ``--units`` cannot say of their units."""
+    if record.states_seen:
+        problem = f"samples of node states do not say which {UNITS[unit]}s are held"
+        raise InputError(problem, column="--unit", value=unit, fix="give logs of jobs only, or omit --unit")
+    if record.strange_nodes:
+        first = list(record.strange_nodes)[:3]
+        raise InputError(
+            f"jobs ran on {count(len(record.strange_nodes), 'node')} that the file of --units does not have",
+            column="--units",
+            value=", ".join([*first, "..."] if len(record.strange_nodes) > len(first) else first),
+            expected="every node on which a job ran",
+            fix=f"add them to the file, with 0 {UNITS[unit]}s to leave them out",
+        )
 
 
 def _refuse_options_without_use(
@@ -201,6 +262,7 @@ def ingest(
     *,
     inventory: Path | str | None = None,
     inventory_only: bool = False,
+    units: Path | str | None = None,
     outages: Sequence[Path | str] = (),
     batch_jobs: Path | str | None = None,
     strict: bool = False,
@@ -218,6 +280,8 @@ def ingest(
         Facts that the log lacks, such as ``ReadOptions(timezone="Europe/Paris")``.
     inventory, inventory_only
         File with the names of all nodes, used or not; true to skip others in the log.
+    units
+        Table of the nodes with their GPUs and cores, in place of ``inventory``; needed for ``ReadOptions.unit``.
     outages
         Tables of outages (columns node, start, end, state), with the log of any scheduler.
     progress
@@ -240,6 +304,7 @@ def ingest(
         options,
         inventory=inventory,
         inventory_only=inventory_only,
+        units=units,
         outages=outages,
         job_names=batch_jobs is not None,
         progress=progress,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bfreplay import checks
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.errors import InputError
 from bfreplay.options import CheckedOptions, OneOf, Whole, add_options, option, option_metadata, options_of
 
@@ -69,6 +70,11 @@ class ReadOptions(CheckedOptions):
         "as-is",
         OneOf(_NODE_NAMES),
         "Node names in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
+    )
+    unit: str = _fact(
+        "node",
+        OneOf(tuple(UNITS)),
+        "What can be idle: whole nodes, or GPUs or cores of nodes that jobs share (with --units).",
     )
     columns: tuple[str, ...] | None = _table_option(
         None,

@@ -14,6 +14,8 @@ from bfreplay.documents import Json, printable_json
 from bfreplay.errors import InputError, printable
 
 SCHEMA_VERSION = 1
+UNITS = {"node": "node", "gpu": "GPU", "core": "core"}
+"""Units that a log may have as its nodes, and their words in sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class EventsMetadata:
     n_nodes_at_start
         Of a log that was followed: so many of its nodes were known at its start, and are sorted by name. Those after
         them are in order of appearance. ``None`` for any other log, all of whose nodes are sorted.
+    unit
+        What the nodes of the log are: ``"node"``; ``"gpu"`` or ``"core"`` for units of shared nodes, ``cn01/gpu0``.
     schema_version
         Version of the neutral schema; this code writes and reads 1.
     """
@@ -77,6 +81,7 @@ class EventsMetadata:
     node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     partitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     n_nodes_at_start: int | None = None
+    unit: str = "node"
     schema_version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
@@ -88,6 +93,7 @@ class EventsMetadata:
                 expected="'metadata' or 'seen'",
                 fix="correct the value",
             )
+        checks.one_of("unit", self.unit, tuple(UNITS))
         if self.n_nodes_at_start is not None:
             checks.whole("n_nodes_at_start", self.n_nodes_at_start, 1)
 
@@ -110,6 +116,8 @@ class EventsMetadata:
                 del document[groups]  # most logs have none
         if self.n_nodes_at_start is None:
             del document["n_nodes_at_start"]
+        if self.unit == "node":
+            del document["unit"]
         return document
 
     @classmethod

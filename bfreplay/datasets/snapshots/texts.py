@@ -40,6 +40,7 @@ _FIRST_PBS_NODE = re.compile(r"\s*\S+[ \t]*\n[ \t]+(?:Mom|ntype|state|np|power_s
 _SLURM_NODE = re.compile(
     r"(\S+)\s.*?\sState=(\S+)(?:.*?\sPartitions=(\S*))?(?:.*?\sLastBusyTime=(\S+))?", re.ASCII | re.DOTALL
 )
+_SLURM_FIELD = re.compile(r"(?<!\S)(Gres|CPUEfctv|CPUTot|CfgTRES|Partitions)=(\S*)", re.ASCII)
 _LONGEST_SHOWN = 120
 
 Nodes: TypeAlias = dict[str, NodeReading]
@@ -133,10 +134,8 @@ class SnapshotReader:
 
     def _read_slurm_nodes(self, text: str, nodes: Nodes) -> None:
         """Read ``scontrol show node``, on one line a node or several; a reason may have line ends too."""
-        if not text.endswith("\n"):
-            raise _TextError("the text is cut: its last line has no end", text[-_LONGEST_SHOWN:])
         records: dict[str, tuple[str, NodeReading]] = {}
-        for number, record in enumerate(text.split("NodeName=", 1)[1].split("\nNodeName="), start=1):
+        for number, record in enumerate(_slurm_records(text), start=1):
             node, reading = records[record] = self._slurm_nodes.get(record) or self._slurm_node(record, number)
             _add(nodes, node, reading)
         self._slurm_nodes = records
@@ -192,6 +191,28 @@ def kind_of(text: str) -> str | None:
         match = _JSON_NODES.search(text)
         return None if match is None or match[1].lower() == "jobs" else SLURM_JSON if match[2] == "[" else PBS_JSON
     return PBSNODES if _FIRST_PBS_NODE.match(text) else None
+
+
+def slurm_node_fields(text: str, source: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the nodes in ``scontrol show node``, each with its fields about GPUs, cores and partitions.
+
+    Raises
+    ------
+    InputError
+        The text is cut.
+    """
+    try:
+        for record in _slurm_records(text):
+            name, _, fields = record.partition(" Reason=")[0].partition(" ")
+            yield name.strip(), dict(reversed(_SLURM_FIELD.findall(fields)))  # a comment may repeat one, later
+    except _TextError as error:
+        raise _refusal(error, source, f"the whole output of {SCONTROL}") from None
+
+
+def _slurm_records(text: str) -> list[str]:
+    if not text.endswith("\n"):
+        raise _TextError("the text is cut: its last line has no end", text[-_LONGEST_SHOWN:])
+    return text.split("NodeName=", 1)[1].split("\nNodeName=")
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:

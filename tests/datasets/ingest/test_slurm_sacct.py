@@ -111,21 +111,23 @@ OWN = {
     "NNodes": "2",
     "NodeList": "n[1-2]",
     "Reservation": "",
+    "AllocTRES": "cpu=24,gres/gpu=2,node=2",
     "Restarts": "0",
 }
 
 
 @pytest.mark.parametrize("absent", [(), ("Suspended",), ("JobID",), ("JobID", "Suspended"), None, ("Restarts",)])
 @pytest.mark.parametrize("ending", ["", "|"])
-def test_rows_of_our_own_command_are_known_by_their_shape(tmp_path, absent, ending):
+@pytest.mark.parametrize("earlier", [(), ("AllocTRES",)])  # not in the command of earlier versions
+def test_rows_of_our_own_command_are_known_by_their_shape(tmp_path, absent, ending, earlier):
     assert tuple(OWN) == SACCT_COLUMNS
     names = sorted(OWN) if absent in (None, ("Restarts",)) else OWN  # in the order of sacct -e
-    absent = absent or ()
+    absent = (*(absent or ()), *earlier)
     row = "|".join(OWN[name] for name in names if name not in absent) + ending
     waits = OWN | {"State": "PENDING", "Start": "Unknown", "End": "None"}
     pending = "|".join(waits[name] for name in names if name not in absent) + ending
     text = f"{row}\n{pending}\n"
-    assert f"{16 - len(absent)} columns" in SlurmReader().recognise(files_of(tmp_path, text)[0])
+    assert f"{17 - len(absent)} columns" in SlurmReader().recognise(files_of(tmp_path, text)[0])
     record = read(tmp_path, text, timezone="UTC")
     assert jobs(record) == [GOOD_JOB]
     assert skipped(record) == {"pending": 1}
@@ -152,7 +154,7 @@ def test_columns_that_are_more_or_fewer_than_the_cells_are_refused_with_both_num
     with pytest.raises(InputError, match="9 cells, 8 names"):
         read(tmp_path, GOOD.replace("|", ";") + "\n", timezone="UTC", columns=tuple(HEADER.split("|")[:-1]))
     ours = "|".join(value for name, value in OWN.items() if name != "JobID")
-    with pytest.raises(InputError, match="15 cells, 16 names") as error:
+    with pytest.raises(InputError, match="16 cells, 17 names") as error:
         read(tmp_path, ours + "\n", timezone="UTC", columns=tuple(OWN))
     assert "leave --columns out: by their shape these rows are JobIDRaw,Cluster,Partition" in error.value.fix
 

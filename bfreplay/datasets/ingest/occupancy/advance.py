@@ -4,7 +4,10 @@ Time goes from instant to instant. At each, intervals end first, then outages be
 for each touched node whose state has changed. A node may be under several intervals (shared nodes, an outage on a busy
 node): it is idle under none.
 
-Jobs first get the nodes that the log lists for them. Free nodes then go to the jobs that lack some, in order of their
+Jobs first get the nodes that the log lists for them. Where nodes are units of nodes (GPUs, cores), the log says how
+many of each: jobs get the lowest that no other job holds, and others as they become free.
+
+Free nodes then go to the jobs that lack some, in order of their
 start (of one start: jobs with listed nodes first, then by job number), and a job that still lacks nodes keeps its place
 until it has them all or ends.
 """
@@ -35,6 +38,7 @@ from bfreplay.datasets.ingest.occupancy.machine import (
     lack,
     lack_no_more,
     next_free,
+    next_unit,
     pop_end,
     put_under,
     state_of,
@@ -138,7 +142,10 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
         _begin_outages(outages, machine)
         # first, so that no node listed by a job of this instant is chosen for another
         _begin_with_nodes(jobs, terms, machine)
-        _serve_lacking(jobs, terms, machine)
+        if len(machine.last_unit) > 0:
+            _serve_units(machine)
+        else:
+            _serve_lacking(jobs, terms, machine)
         _begin_from_queue(jobs, terms, machine)
         has_refusal = _begin_without_nodes(jobs, terms, machine)
         following_us = until_us
@@ -182,8 +189,10 @@ def _full(instant_us: int, jobs: Jobs, outages: Outages, machine: Machine) -> in
     n_jobs = _n_starting(state.next_job, instant_us, jobs.start_us)
     n_outages = _n_starting(state.next_outage, instant_us, outages.start_us)
     n_slots = state.queue_end - state.queue_first + n_jobs + n_outages
-    n_holdings = len(machine.shown)
-    n_holdings += jobs.first_node[state.next_job + n_jobs] - jobs.first_node[state.next_job]
+    n_listed = jobs.first_node[state.next_job + n_jobs] - jobs.first_node[state.next_job]
+    n_holdings = len(machine.shown) + n_listed
+    if len(machine.last_unit) > 0:
+        n_slots += n_listed  # a job that lacks units has a slot more for each node
     n_holdings += outages.first_node[state.next_outage + n_outages] - outages.first_node[state.next_outage]
     if n_slots > state.n_spare_slots or n_holdings > state.n_spare_holdings:
         return MACHINE_FULL
@@ -212,6 +221,10 @@ def _begin_with_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> None:
             is_in_window = instant_us >= terms.window_start_us and _inside_us(instant_us, end_us, terms) > 0
             release_us = end_us if end_us == NEVER else end_us - terms.release_us
             number = begin_job(jobs.job_key[j], jobs.eligible_us[j], jobs.kind[j], end_us, machine)
+            if len(machine.last_unit) > 0:
+                _put_under_units(number, jobs.nodes[jobs.first_node[j] : jobs.first_node[j + 1]], machine)
+                j += 1
+                continue
             for i in range(jobs.first_node[j], jobs.first_node[j + 1]):
                 node = int(jobs.nodes[i])
                 if is_in_window and machine.n_covering[BUSY, node] > 0 and instant_us < machine.held_until[node]:
@@ -221,6 +234,45 @@ def _begin_with_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> None:
             if jobs.n_nodes[j] > n_nodes:
                 lack(number, jobs.n_nodes[j] - n_nodes, machine)
         j += 1
+
+
+@compiled_inline
+def _put_under_units(number: int, units: NDArray[np.int32], machine: Machine) -> None:
+    """Put as many units under the job in slot ``number`` as it lists of each node; those of a node are in a row."""
+    i, job = 0, machine.slots[number]
+    while i < len(units):
+        first, last_unit = int(units[i]), machine.last_unit[units[i]]
+        unit = first
+        while i < len(units) and units[i] <= last_unit and units[i] >= first and unit != NONE:
+            unit = next_unit(unit, machine)
+            if unit != NONE:
+                put_under(number, unit, machine)
+                i += 1
+        n_lacking = 0
+        while i < len(units) and units[i] <= last_unit and units[i] >= first:
+            n_lacking += 1
+            i += 1
+        if n_lacking > 0:
+            slot = begin_job(job.job_key, RUNS, job.kind, job.end_us, machine)
+            lack(slot, n_lacking, machine)
+            machine.slots[slot].lacks_at = first
+
+
+@compiled_inline
+def _serve_units(machine: Machine) -> None:
+    """Put units that have become free under the jobs that lack units of the same node, in the order of their start."""
+    number = machine.state.first_lacking
+    while number != NONE:
+        slot = machine.slots[number]
+        following, unit = slot.after, next_unit(slot.lacks_at, machine)
+        while unit != NONE and slot.n_lacking > 0:
+            put_under(number, unit, machine)
+            slot.n_lacking -= 1
+            machine.state.n_lacking -= 1
+            unit = next_unit(unit, machine)
+        if slot.n_lacking == 0:
+            lack_no_more(number, machine)
+        number = following
 
 
 @compiled_inline

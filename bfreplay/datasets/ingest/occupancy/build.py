@@ -143,6 +143,7 @@ def build_events(
         empty_is_down=_empty_is_down(record, rules),
         outages_known=record.outages_known,
         states_seen=record.states_seen,
+        last_unit=_last_units(record, position),
     )
     survey = Survey(record, plan)
     report_survey(report, record, plan, survey, absence)
@@ -161,6 +162,7 @@ def build_events(
         node_inventory="metadata" if inventory.has_full_inventory(record) else "seen",
         allocator=allocator if record.n_counted else None,
         skipped=skip_counts(report),
+        unit="node" if record.units is None else record.units.kind,
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
         partitions=_partitions(node_names, node_uses, is_absent),
     )
@@ -257,6 +259,15 @@ def _check_machine(record: ScheduleRecord, node_names: Sequence[str], report: Im
     if not node_names:
         expected = "node lists, or the size of the machine"
         raise InputError("the log has no nodes", expected=expected, fix="give --nodes N")
+
+
+def _last_units(record: ScheduleRecord, position: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the place of the last unit of each unit's node, ``(N,)``: units of a node stand together in the sweep."""
+    if record.units is None:
+        return np.empty(0, np.int32)
+    last_unit = np.empty(len(position), np.int32)
+    last_unit[position] = np.repeat(position[record.units.first[1:] - 1], record.units.counts)
+    return last_unit
 
 
 def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:

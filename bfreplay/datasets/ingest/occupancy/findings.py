@@ -17,6 +17,7 @@ from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OVERSUBSCRIPTION, Oc
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.source import Survey
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan, terms_of
+from bfreplay.datasets.ingest.occupancy.units import OVER
 from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.times import HOUR_US
@@ -227,7 +228,8 @@ def report_survey(
         )
     if overlaps:
         facts["starts on a node that is in use (shared nodes)"] = overlaps
-    _warning_hours(report, CLIPPED, tallies.clipped_node_us, int(tallies.clipped), "node-hours missing")
+    sentence = CLIPPED if record.units is None else OVER
+    _warning_hours(report, sentence, tallies.clipped_node_us, int(tallies.clipped), "node-hours missing")
     _warning_hours(report, DROPPED, tallies.left_out_node_us, int(tallies.left_out), "node-hours missing")
     if tallies.delayed:
         n_delayed = int(tallies.delayed)

@@ -58,8 +58,8 @@ class Tally:
     examples: list[Example] = field(default_factory=list)
     node_hours: float | None = None
     n_known: int = 0
-    open_nodes: int = 0
-    open_node_us: int = 0
+    open_nodes: float = 0
+    open_node_us: float = 0
     is_estimate: bool = False
     why: str = ""
     n_without: int = 0
@@ -77,7 +77,7 @@ class Tally:
         if (file or value_text) and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(Example(file, line, value_text))
 
-    def add_amount(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
+    def add_amount(self, n_nodes: float, start_us: int, end_us: int | None) -> None:
         """Add the amount of one case: so many nodes from start to end, or to the end of the log (``None``)."""
         self.n_known += 1
         node_time_us = 0 if end_us is None else n_nodes * max(end_us - start_us, 0)
@@ -138,7 +138,7 @@ class ImportReport:
         self.warnings: dict[str, Tally] = {}
         self.facts: dict[str, Json] = {}
         self._row_tallies: list[Tally] = []
-        self._row_amount: tuple[int, int, int | None] | None = None
+        self._row_amount: tuple[float, int, int | None] | None = None
 
     def copy(self) -> ImportReport:
         """Return a copy of the report."""
@@ -192,7 +192,7 @@ class ImportReport:
             else:
                 tally.add_amount(*self._row_amount)
 
-    def set_row_amount(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
+    def set_row_amount(self, n_nodes: float, start_us: int, end_us: int | None) -> None:
         """Note which nodes, and when, the row that is being read concerns: its warnings are about as much.
 
         ``end_us`` is ``None`` for a row that lasts to the end of the log.

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, ImportReport
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules, microseconds
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, one_name
-from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, first_of_each
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError
@@ -95,6 +96,8 @@ def warn_of_spellings(
 
     Of the names of one node all but one are superfluous: their presence gives the node-hours.
     """
+    if record.units is not None:
+        return  # a name that the table does not have is refused
     node_names = record.nodes
     alike: dict[str, list[int]] = {}
     for node in np.flatnonzero(~is_absent[: len(node_names)]).tolist():
@@ -123,13 +126,21 @@ def warn_of_spellings(
 
 
 def check_given_inventory(record: ScheduleRecord, node_uses: NodeUse) -> None:
-    """Refuse an inventory that has no name in common with the jobs.
+    """Refuse an inventory that has no name in common with the jobs, and units that no job ever holds.
 
     Raises
     ------
     InputError
-        No common name: other names of the same nodes, or another machine.
+        No common name: other names of the same nodes, or another machine. Or no job with a unit.
     """
+    if record.units is not None and not node_uses.is_used.any():
+        raise InputError(
+            f"no job of the log holds a {UNITS[record.units.kind]}: all of them would be idle all the time",
+            column="--unit",
+            value=record.units.kind,
+            expected="jobs with units",
+            fix="Slurm: AllocTRES has GPUs if AccountingStorageTRES lists gres/gpu; or omit --unit",
+        )
     n_inventory, jobs_on = record.n_given, node_uses.jobs_on
     if not n_inventory or not jobs_on[n_inventory:].any() or jobs_on[:n_inventory].any():
         return
@@ -293,6 +304,13 @@ def node_use(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> 
         np.maximum.at(last_us, jobs.nodes, np.repeat(ends(jobs, rules, log_end_us), list_lengths))
         jobs_on += np.bincount(jobs.nodes, minlength=n_nodes)
         is_used_by[np.repeat(of_kind[jobs.kind], list_lengths), jobs.nodes] = True
+    if record.units is not None and n_nodes:  # which units of a node it used is not known yet
+        n_units = record.units.counts[record.units.counts > 0]
+        begins = first_of_each(n_units)[:-1]
+        first_us = np.repeat(np.minimum.reduceat(first_us, begins), n_units)
+        last_us = np.repeat(np.maximum.reduceat(last_us, begins), n_units)
+        jobs_on = np.repeat(np.add.reduceat(jobs_on, begins), n_units)
+        is_used_by = np.repeat(np.logical_or.reduceat(is_used_by, begins, axis=1), n_units, axis=1)
     return NodeUse(first_us, last_us, jobs_on, dict(zip(names, is_used_by, strict=False)))
 
 

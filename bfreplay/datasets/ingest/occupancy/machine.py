@@ -97,7 +97,8 @@ class Slot:
 
     ``state`` is the state of its nodes, a list of holdings from ``first_holding`` on; ``job_key``, ``eligible_us`` and
     ``kind`` are those of a job. One that lacks ``n_lacking`` nodes stands between the slots ``before`` and ``after``
-    it; ``is_counted`` in ``Tallies.clipped``.
+    it; ``is_counted`` in ``Tallies.clipped``. Where nodes are units it lacks those of one node, of which ``lacks_at``
+    is the first.
     """
 
     state: int
@@ -111,6 +112,7 @@ class Slot:
     before: int
     after: int
     is_counted: bool
+    lacks_at: int
 
 
 class Holding:
@@ -152,6 +154,7 @@ class Machine(NamedTuple):
     in which they became free, ``BEFORE`` and ``AFTER`` each, with N as its head. ``free_set (2, N)``: the same nodes
     without order, and the ``POSITION`` of each in it (-1: not free). ``end_us``, ``end_slot``: a heap of the ends of
     the intervals in ``slots``. ``taken``: the nodes that jobs got, in order of time; empty if nobody wants to know.
+    ``last_unit (N,)``: where nodes are units, the last one of the same node; else empty.
     """
 
     state: State
@@ -171,6 +174,7 @@ class Machine(NamedTuple):
     holdings: Sequence[Holding]
     queue: Sequence[DelayedJob]
     taken: Sequence[Taken]
+    last_unit: NDArray[np.int32]
 
 
 # ---- heap of ends, the earliest first: ``heapq`` would order equal ends otherwise, and some rules depend on it ----
@@ -205,7 +209,7 @@ def pop_end(size: int, end_us: NDArray[np.int64], ends: NDArray[np.int32]) -> in
     return first
 
 
-def new_machine(n_nodes: int, assignment: int, has_notes: bool = False) -> Machine:
+def new_machine(n_nodes: int, assignment: int, last_unit: NDArray[np.int32], has_notes: bool = False) -> Machine:
     """Return a machine with all nodes idle and room for ``FIRST_SLOTS`` intervals; ``has_notes``: with ``taken``."""
     state = zero_records(State, 1)[0]
     state.unused_since_us = NEVER
@@ -229,6 +233,7 @@ def new_machine(n_nodes: int, assignment: int, has_notes: bool = False) -> Machi
         holdings=zero_records(Holding, 0),
         queue=zero_records(DelayedJob, 0),
         taken=zero_records(Taken, int(has_notes)),
+        last_unit=last_unit,
     )
     # one rule takes the last freed node first: fill the list so that the lowest node is next by either
     for node_index in reversed(range(n_nodes)) if assignment == MOST_RECENT else range(n_nodes):
@@ -304,6 +309,15 @@ def next_free(assignment: int, chance: float, machine: Machine) -> int:
     if assignment == LEAST_RECENT:
         return int(ring[AFTER, head])
     return int(members[NODE, min(int(chance * state.n_free), state.n_free - 1)])
+
+
+@compiled_inline
+def next_unit(unit: int, machine: Machine) -> int:
+    """Return the first unit of the same node, from this one on, that no job holds; ``NONE`` if there is none."""
+    last_unit = machine.last_unit[unit]
+    while unit <= last_unit and machine.n_covering[BUSY, unit] > 0:
+        unit += 1
+    return unit if unit <= last_unit else NONE
 
 
 @compiled_inline

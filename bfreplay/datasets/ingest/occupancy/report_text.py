@@ -10,6 +10,7 @@ from bfreplay.datasets.ingest.occupancy import findings
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog
 from bfreplay.datasets.ingest.occupancy.inventory import ABSENT
 from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE, LogWarnings
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.times import US, iso_utc
 from bfreplay.documents import Json
 from bfreplay.errors import printable
@@ -34,7 +35,9 @@ def render(build: BuiltLog, reader: str) -> str:
         example = f", e.g. {tally.examples[0]}" if tally.examples else ""
         report_lines.append(_line("", f"{tally.count:,} x {skip_reason}{example}", hanging=2))
     has_inventory = metadata.node_inventory == "metadata"
-    nodes_text = f"{len(events.nodes):,}" + ("" if has_inventory else " seen in the log; --inventory adds the others")
+    unit_text = "" if metadata.unit == "node" else f" ({UNITS[metadata.unit]}s)"
+    others_text = "" if has_inventory else " seen in the log; --inventory adds the others"
+    nodes_text = f"{len(events.nodes):,}{unit_text}{others_text}"
     period_text = f"{iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days)"
     report_lines += [_line("window", f"{period_text}, {build.window.why}"), _line("nodes", nodes_text)]
     sentences = LogWarnings(node_assignment=metadata.assignment).sentences()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bfreplay import checks
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
+from bfreplay.datasets.ingest.occupancy.units import Held, Units
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, NOT_KNOWN_US, iso_utc
 from bfreplay.errors import InputError
@@ -75,6 +76,7 @@ MANY_KINDS = "pairs of partition and QOS: those of jobs beyond the first"
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes and the greater number are used"
 CUT = "lists of nodes are cut: the listed nodes are known, the others are assigned by rule"
+NO_LIST = "a job without a list of nodes, so that its units are not known"
 NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
 TOO_WIDE = "a job on more nodes than any machine has"
 MOST_NODES = 10_000_000
@@ -140,6 +142,11 @@ class ScheduleRecord:
         Jobs that never started; only noted while ``job_names`` are kept.
     outages_known
         True if ``outages`` are complete: an empty machine is then idle, not assumed down.
+    units
+        Units that are the nodes of the log, so that ``nodes``, jobs and outages are of these; ``None``: whole nodes.
+        Readers give nodes all the same.
+    strange_nodes
+        Nodes of jobs that the table of ``units`` does not have.
     """
 
     def __init__(
@@ -167,6 +174,8 @@ class ScheduleRecord:
         self.n_given = 0
         self.is_restricted = False
         self.job_names: JobNames | None = None
+        self.units: Units | None = None
+        self.strange_nodes: dict[str, None] = {}
         self.kinds: dict[tuple[str, str], int] = {("", ""): 0}
         self.waited: list[WaitedJob] = []
 
@@ -175,7 +184,7 @@ class ScheduleRecord:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Names of all nodes so far; the position is the index."""
-        return tuple(self._index)
+        return tuple(self._index) if self.units is None else self.units.names
 
     def node_ids(self, node_names: Iterable[str]) -> NDArray[np.int32]:
         """Return indices of nodes, each once, in order; new names join the inventory.
@@ -209,6 +218,10 @@ class ScheduleRecord:
         self.add_inventory(node_names)
         self.n_given, self.is_restricted = len(self._index), is_restricted
 
+    def give_units(self, units: Units) -> None:
+        """Set the units of the nodes of the inventory, which is given before."""
+        self.units, self.n_given = units, len(units.names)
+
     def set_machine_size(self, n_nodes: int) -> None:
         """Set the number of nodes of the machine, if the log does not list all of them.
 
@@ -240,6 +253,7 @@ class ScheduleRecord:
         file: str = "",
         line: int | None = None,
         is_cut: bool = False,
+        held: Held | None = None,
         submission: Submission = NO_SUBMISSION,
     ) -> None:
         """Add the interval of a job on its nodes.
@@ -261,6 +275,8 @@ class ScheduleRecord:
             Place for the report.
         is_cut
             True if it is known that the list of nodes is cut, so that the number is right.
+        held
+            GPUs and cores that it holds, for a log of ``units``.
         submission
             Since when it waited, and for which nodes.
         """
@@ -274,6 +290,11 @@ class ScheduleRecord:
         if not 0 < n_nodes <= MOST_NODES:
             skip_reason = "a job without nodes" if n_nodes <= 0 else TOO_WIDE
             return self.report.skip(skip_reason, file, line, f"{job}: {n_nodes} nodes")
+        if self.units is not None:
+            if nodes is None:
+                return self.report.skip_with_warning(NO_LIST, file, line, job)
+            nodes = self._units_of(nodes, held, (start_us, end_us), (file, line, str(job)))
+            n_nodes = n_names = len(nodes)
         limit_us, key = OPEN_END, job_key(job)
         if limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US:
             limit_us = limit_end_us
@@ -356,6 +377,8 @@ class ScheduleRecord:
         """
         if not self._is_interval("outage", start_us, end_us, file, line):
             return
+        if self.units is not None and nodes is not None:
+            nodes = self.units.of_nodes(nodes)
         self.outages.append(Outage(state, start_us, OPEN_END if end_us is None else end_us, nodes))
         if state == NodeState.BUSY:  # from samples; the end of an outage may be planned
             self.states_seen = True
@@ -379,7 +402,29 @@ class ScheduleRecord:
 
     def _known_nodes(self, node_names: Iterable[str]) -> NDArray[np.int32]:
         indices = (self._index.get(one_name(node_name, self.node_names)) for node_name in node_names)
-        return np.array([node_index for node_index in indices if node_index is not None], np.int32)
+        nodes = np.array([node_index for node_index in indices if node_index is not None], np.int32)
+        return nodes if self.units is None else self.units.of_nodes(nodes)
+
+    def _units_of(
+        self,
+        nodes: NDArray[np.int32],
+        held: Held | None,
+        span_us: tuple[int, int | None],
+        place: tuple[str, int | None, str],
+    ) -> NDArray[np.int32]:
+        """Return the units that a job holds; warn of what is doubtful. Without any it still shows a machine in use."""
+        units = self.units
+        assert units is not None
+        is_strange = nodes >= len(units.counts)
+        if is_strange.any():
+            names = tuple(self._index)
+            self.strange_nodes.update((names[node], None) for node in nodes[is_strange].tolist())
+        job_units, finding = units.of_job(nodes[~is_strange], held)
+        if finding is not None:
+            self.report.warn(finding.sentence, *place, why_no_amount=finding.why_no_amount, aside=finding.aside)
+            if finding.n_units is not None:
+                self.report.set_row_amount(finding.n_units, *span_us)
+        return job_units
 
     @property
     def mean_node_hours(self) -> float | None:
@@ -389,7 +434,7 @@ class ScheduleRecord:
 
     @property
     def _n_nodes(self) -> int:
-        return max(self.machine_size or 0, len(self._index))
+        return max(self.machine_size or 0, len(self.nodes))
 
     # ---- what the log covers -----------------------------------------------------------------------------------
 

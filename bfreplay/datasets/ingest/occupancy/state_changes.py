@@ -41,6 +41,8 @@ class Plan:
         True if a machine without jobs is assumed down; true if the outages are complete.
     states_seen
         True if node states were sampled: the jobs are then not known.
+    last_unit
+        Last unit of the same node, by numbers of the sweep, ``(N,) int32``; empty if nodes are not units.
     """
 
     position: NDArray[np.int32]
@@ -52,6 +54,7 @@ class Plan:
     empty_is_down: bool
     outages_known: bool
     states_seen: bool
+    last_unit: NDArray[np.int32]
 
 
 class Sweep:
@@ -87,7 +90,7 @@ class Sweep:
         self._slices = record.jobs.slices()
         self._terms = terms_of(plan)
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
-        self._machine = machine.new_machine(len(plan.position), self._terms.assignment, is_noted)
+        self._machine = machine.new_machine(len(plan.position), self._terms.assignment, plan.last_unit, is_noted)
         self.tallies = self._machine.tallies
         self.ended_open = [0, 0]
         self.never_began = self.n_cut = self.n_lasting = self.n_over = 0

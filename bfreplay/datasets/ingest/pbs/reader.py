@@ -49,7 +49,7 @@ class PbsReader:
 
     name = "pbs"
     title = "PBS Pro, OpenPBS, TORQUE: files of server_priv/accounting"
-    options = ("timezone", "dst_fold", "reservations")
+    options = ("timezone", "dst_fold", "reservations", "unit")
     exports: Sequence[Export] = (
         Export(PBS_EXPORT, "PBS Pro, OpenPBS: all accounting files (as root on the server)"),
         Export(TORQUE_EXPORT, "TORQUE: all accounting files (as root on the server)"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 
-from bfreplay.datasets.ingest.hostlists import NO_NODES, each_a_name
+import numpy as np
+
+from bfreplay.datasets.ingest.hostlists import NO_NODES, each_a_name, numbers_in
 from bfreplay.datasets.ingest.local_times import TIMES_MOVE, Clock, RowPlace, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.occupancy.units import Held
+from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.times import DAY_US, EPOCH, US, iso_utc
 from bfreplay.errors import InputError
 
@@ -121,8 +124,7 @@ def count_of(values: Mapping[str, str]) -> int | None:
 
     PBS Pro's ``Resource_List.nodect`` counts chunks, several of which may share a node.
     """
-    count_text = values.get("unique_node_count", "")
-    return int(count_text) if _EPOCH.fullmatch(count_text) else None
+    return _count(values.get("unique_node_count", ""))
 
 
 def walltime_us(values: Mapping[str, str]) -> int | None:
@@ -198,6 +200,33 @@ def vnode_hosts(line_text: str) -> tuple[str, ...]:
             raise ValueError(f"{list_part!r} is not part of a list of virtual nodes")
         host_names[vnode_match[1]] = None
     return each_a_name(host_names)
+
+
+def held(values: Mapping[str, str], host_names: Sequence[str]) -> Held:
+    """Return what a job holds on each of its hosts: ``ncpus`` and ``ngpus`` of ``exec_vnode``.
+
+    Where that does not name the same hosts: the slots of ``exec_host``, and ``Resource_List.ngpus`` of all together.
+    """
+    is_whole = not {"excl", "exclhost"}.isdisjoint(values.get("Resource_List.place", "").split(":"))
+    cores, gpus = (dict.fromkeys(host_names, 0) for _ in range(2))
+    vnodes = values.get("exec_vnode", "").strip("\"'").replace("(", "").replace(")", "")
+    if set(or_none(vnode_hosts, vnodes) or ()) == set(host_names):
+        for host_name, *resources in (list_part.split(":") for list_part in vnodes.split("+")):
+            amounts = dict(resource.split("=", 1) for resource in resources if "=" in resource)
+            for counts, resource_name in ((cores, "ncpus"), (gpus, "ngpus")):
+                counts[host_name.partition("[")[0]] += _count(amounts.get(resource_name, "")) or 0
+        return Held(np.array([*gpus.values()]), np.array([*cores.values()]), is_whole)
+    for list_part in values.get("exec_host", "").strip("\"'").split("+"):
+        host_name, _, slot_text = list_part.partition("/")
+        slots, _, times = slot_text.partition("*")
+        n_slots = len(numbers_in(slots.split(","))) if slots else 0
+        cores[host_name.partition(":")[0]] += n_slots * (_count(times or "1") or 0)
+    n_cores = np.array([*cores.values()])
+    return Held(_count(values.get("Resource_List.ngpus", "")), n_cores if n_cores.all() else None, is_whole)
+
+
+def _count(text: str) -> int | None:
+    return int(text) if _EPOCH.fullmatch(text) else None
 
 
 class FileDays:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.schedule import NO_SUBMISSION, NodeLists, ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.units import Held
 from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
 from bfreplay.datasets.ingest.reader import or_none
@@ -55,6 +56,7 @@ class _Run:
     count: int | None
     nodes: Nodes | None = None
     limit_us: int | None = None
+    held: Held | None = None
     submission: Submission = NO_SUBMISSION
     is_deleted: bool = False
     warnings_of_lines: list[tuple[str, Line]] = field(default_factory=list)
@@ -186,7 +188,7 @@ class Runs:
                 run.warnings_of_lines.append((_STARTS_WARNING, line))
                 run.start_us = open_run.start_us
             if run.nodes is None:
-                run.nodes, run.count = open_run.nodes, open_run.count
+                run.nodes, run.count, run.held = open_run.nodes, open_run.count, open_run.held
             elif open_run.nodes is not None and run.listed != open_run.listed and not _same(run.nodes, open_run.nodes):
                 run.warnings_of_lines.append((_HOSTS_WARNING, line))
             run.warnings_of_lines[:0] = open_run.warnings_of_lines
@@ -206,6 +208,7 @@ class Runs:
             run.limit_us,
             file_name,
             line_number,
+            held=run.held,
             submission=run.submission,
         )
 
@@ -248,6 +251,8 @@ class Runs:
                     run_of_record.warnings_of_lines.append((_CUT_WARNING, line))
                 node_ids = self._lists.ids(node_list, partial(self._names, line, values))
                 run_of_record.nodes = node_ids if len(node_ids) else None
+                if self._record.units is not None and len(host_names := records.node_names(values)) == len(node_ids):
+                    run_of_record.held = records.held(values, host_names)
             elif is_required and run_of_record.count is None:
                 raise ValueError("neither exec_host nor exec_vnode")
         except ValueError as error:

@@ -8,7 +8,9 @@ from typing import Any
 from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.node_table import tres_counts
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.units import Held
 from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm import node_states, sacct
 from bfreplay.datasets.ingest.slurm.command_tables import find_header, header_of
@@ -88,6 +90,7 @@ def _row(job_document: Any, row_place: RowPlace) -> JobRow:
         _optional(job_document.get("restart_cnt")),
         _optional(time_members.get("submission")),
         row_place,
+        held=_held(job_document.get("tres")),
         submission=_submission(job_document, time_members),
     )
 
@@ -100,6 +103,14 @@ def _submission(job_document: dict[str, Any], time_members: dict[str, Json]) -> 
         partition if isinstance(partition, str) else "",
         qos if isinstance(qos, str) else "",
     )
+
+
+def _held(tres: Any) -> Held:
+    """Return what a job holds, from ``tres.allocated``, a list of resources with type, name and count."""
+    allocated = tres.get("allocated") if isinstance(tres, dict) else None
+    parts = [part for part in allocated if isinstance(part, dict)] if isinstance(allocated, list) else []
+    texts = ("/".join(filter(None, (part.get("type"), part.get("name")))) for part in parts)
+    return Held(*tres_counts(",".join(f"{text}={part.get('count')}" for text, part in zip(texts, parts, strict=True))))
 
 
 def _span_us(member_value: Any, unit_us: int) -> int | None:
@@ -173,7 +184,7 @@ class SlurmReader:
 
     name = "slurm"
     title = "Slurm: sacct -P, sacct --json, sacctmgr show event, sacctmgr show reservation, samples of sinfo"
-    options = ("timezone", "dst_fold", "columns", "delimiter", "reservations")
+    options = ("timezone", "dst_fold", "columns", "delimiter", "reservations", "unit")
     exports: Sequence[Export] = (
         Export(sacct.COMMAND, "who held which nodes when, one row a run of a job, in UTC"),
         Export(JSON_COMMAND, "the same as JSON (much larger)"),

@@ -10,20 +10,23 @@ from typing import TypeVar
 from bfreplay._compiled import IS_COMPILED
 from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.node_table import tres_counts
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.units import Held
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm import slurm_cells as fields
 from bfreplay.datasets.ingest.slurm.command_tables import COMMAND_DELIMITERS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRowReader
 from bfreplay.datasets.ingest.slurm.sacct_rows import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock, TimeFormatError, ZoneEvidence
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 _SACCT_NAMES = (
-    "JobIDRaw JobID Cluster Partition State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw NNodes "
-    "NodeList Reservation Restarts"
+    "JobIDRaw JobID Cluster Partition QOS State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw NNodes "
+    "NodeList Reservation AllocTRES Restarts"
 )
 SACCT_COLUMNS = tuple(_SACCT_NAMES.split())
 """Columns of the export command in messages."""
@@ -56,6 +59,7 @@ _REQUIRED_COLUMNS = (
 )
 _USED = tuple(name for _, names in _REQUIRED_COLUMNS for name in names)
 _OF_SACCT = frozenset(name.lower() for name in (*SACCT_COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
+_CORES = frozenset({"alloccpus", "ncpus"})
 _LEAST_OF_SACCT = 3
 _T = TypeVar("_T")
 
@@ -114,12 +118,18 @@ def _without(*names: str) -> tuple[str, ...]:
 _OWN = "the export command of `bfreplay ingest slurm --how`, run with -n"
 _KNOWN = (
     KnownRows(XDMOD_COLUMNS, "the XDMoD export with sacct -n", is_utc=True),
-    KnownRows(SACCT_COLUMNS, _OWN),
-    KnownRows(_without("Suspended"), _OWN),
-    KnownRows(_without("JobID"), _OWN),
-    KnownRows(_without("JobID", "Suspended"), _OWN),
-    KnownRows(tuple(sorted(SACCT_COLUMNS)), _OWN),  # in the order of sacct -e
-    KnownRows(tuple(sorted(_without("Restarts"))), _OWN),
+    *(
+        KnownRows(columns, _OWN)
+        for earlier in ((), ("AllocTRES", "QOS"))  # not in the command of earlier versions
+        for columns in (
+            _without(*earlier),
+            _without("Suspended", *earlier),
+            _without("JobID", *earlier),
+            _without("JobID", "Suspended", *earlier),
+            tuple(sorted(_without(*earlier))),  # in the order of sacct -e
+            tuple(sorted(_without("Restarts", *earlier))),
+        )
+    ),
 )
 
 
@@ -158,6 +168,7 @@ _CHECKS: dict[str, Callable[[str], int | None]] = {
     **dict.fromkeys(("submit", "eligible", "start", "end"), _is_time),
     **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), fields.whole),
     **dict.fromkeys(("elapsed", "suspended"), fields.duration_us),
+    "nodelist": lambda text: not text.isdigit(),  # else the number of nodes, of a layout with other columns before it
     "state": lambda text: fields.is_known_state(fields.job_state(text)),
 }
 
@@ -231,7 +242,10 @@ def read_sacct(
     layout, is_utc = layout_of(log_file, options)
     clock = SlurmClock(log_file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
-    ordinary = OrdinaryRowReader(record, rows, clock) if IS_COMPILED else None
+    header = layout or find_header(log_file, options.delimiter, is_header)
+    if record.units is not None:
+        _check_has_units(log_file, () if header is None else header.names, record.units.kind)
+    ordinary = OrdinaryRowReader(record, rows, clock) if IS_COMPILED and record.units is None else None
     for line_number, line_text, cells, row_layout in rows_below_headers(
         log_file, record.report, options.delimiter, is_header, _USED, layout, ordinary
     ):
@@ -243,10 +257,28 @@ def read_sacct(
     rows.finish_file(log_file)
     if options.columns is not None and layout is None:
         record.report.facts["--columns"] = f"has no effect on {log_file.short_name}, which has a header line"
-    header = layout or find_header(log_file, options.delimiter, is_header)
-    absent_columns = [name for name in SACCT_COLUMNS if header is not None and name.lower() not in header.names]
+    checked = (name for name in SACCT_COLUMNS if name != "AllocTRES" and header is not None)
+    absent_columns = [name for name in checked if header is not None and name.lower() not in header.names]
     if absent_columns:
         record.report.facts[ABSENT_COLUMNS] = f"{', '.join(absent_columns)}: what they tell is not checked"
+
+
+def _check_has_units(log_file: LogFile, column_names: Sequence[str], unit: str) -> None:
+    """Raise ``InputError`` for a table without the columns for ``--unit``."""
+    if "alloctres" not in column_names and (unit == "gpu" or not _CORES.intersection(column_names)):
+        raise log_file.error(
+            f"--unit {unit} needs the column AllocTRES",
+            value=",".join(column_names),
+            expected=f"how many {UNITS[unit]}s each job held, in AllocTRES"
+            + (" or AllocCPUS" if unit == "core" else ""),
+            fix=f"add it to sacct -o ({fields.HOW})",
+        )
+
+
+def _held(cells: Mapping[str, str]) -> Held:
+    gpus, cores = tres_counts(cells.get("alloctres", ""))
+    others = (fields.whole(cells[name]) for name in ("alloccpus", "ncpus") if name in cells)
+    return Held(gpus, next(others, None) if cores is None else cores)
 
 
 def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, report: ImportReport) -> JobRow | None:
@@ -288,6 +320,7 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
         row_place,
         has_count=count_column in cells,
         has_end="end" in cells,
+        held=_held(cells),
         submission=Submission(_eligible_us(cells, clock), cells.get("partition", ""), cells.get("qos", "")),
     )
 

@@ -17,7 +17,7 @@ from bfreplay.datasets.ingest.table.table_times import Instant, Wall
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
-_ROLES = "job start end nodes node_count processors elapsed limit state submit partition qos outage_state"
+_ROLES = "job start end nodes node_count processors elapsed limit state submit partition qos gpus cores outage_state"
 ROLES = tuple(_ROLES.split())
 """Roles of columns. ``outage_state`` marks a table of outages: a column with words, or one word for all rows."""
 

@@ -71,7 +71,10 @@ class TableReader:
 
     name = "table"
     title = "Tables of jobs: CSV, TSV or Parquet, with --map role=column"
-    options = ("timezone", "dst_fold", "procs_per_node", "columns", "delimiter", "mapping", "time_unit", "time_format")
+    options = (
+        *("timezone", "dst_fold", "procs_per_node", "columns", "delimiter", "mapping", "time_unit", "time_format"),
+        "unit",
+    )
     exports: Sequence[Export] = EXPORTS
 
     def recognise(self, file: LogFile) -> str | None:

@@ -11,12 +11,14 @@ from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE, WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord, Submission
-from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.occupancy.units import Held
+from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.table import table_cells as values
 from bfreplay.datasets.ingest.table.open_tables import Columns, Table, rows_by_role
 from bfreplay.datasets.ingest.table.table_cells import cell_texts, is_missing
 from bfreplay.datasets.ingest.table.table_outages import is_node_word, node_indices
 from bfreplay.datasets.ingest.table.table_times import SKIPPED, TableClock, Wall, is_interval, is_number
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -102,6 +104,15 @@ class JobRows:
         self._lists = NodeLists(record)
         self._parent = ""
         self._written: list[tuple[int, int, int, int]] = []  # when, line, start, nodes
+        if record.units is not None and f"{record.units.kind}s" not in column_of:
+            raise InputError(
+                f"--unit {record.units.kind} needs a column with the {UNITS[record.units.kind]}s of each job",
+                file=self._file,
+                column="--map",
+                value=", ".join(table.names[:60]),
+                expected=f"{record.units.kind}s=COLUMN",
+                fix=f"--map {record.units.kind}s=COLUMN",
+            )
         if "node_count" not in column_of and "nodes" not in column_of and not options.procs_per_node:
             raise InputError(
                 "the table has processors of jobs, and the processors of a node are not known",
@@ -215,6 +226,7 @@ class JobRows:
             node_count,
             limit_end_us,
             *row_place,
+            held=Held(or_none(values.count_in, cells.get("gpus")), or_none(values.count_in, cells.get("cores"))),
             submission=Submission(eligible_us, *words),
         )
         if end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
