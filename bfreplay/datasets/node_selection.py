@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ from bfreplay.datasets.hints import did_you_mean
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.read_log import read_inventory
 from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.errors import InputError
 
 _MOST_NAMED = 5
@@ -52,7 +56,39 @@ def select_nodes(
             is_named = _is_among(log, _known_nodes(log, option, names))
             is_kept &= is_named if option == "only_nodes" else ~is_named
             selection[option] = names
-    return log.with_nodes(is_kept, selection) if selection else log
+    return part_of(log, is_kept, selection) if selection else log
+
+
+def part_of(log: NodeEvents, is_kept: NDArray[np.bool_], selection: Mapping[str, str]) -> NodeEvents:
+    """Return the same log with the nodes marked in ``is_kept (N,)`` only, which ``selection`` chose.
+
+    Raises
+    ------
+    InputError
+        No node is left, or the events of the log are still to come.
+    """
+    if not is_kept.any() or log.is_to_come:
+        problem = "no node is left of the log" if not is_kept.any() else "a log to come cannot be cut to some nodes"
+        raise InputError(problem, value=dict(selection), expected="at least one node of a log that is there")
+    part, n_at_start = copy.copy(log), log.metadata.n_nodes_at_start
+    part.nodes, part.selection = tuple(compress(log.nodes, is_kept.tolist())), {**log.selection, **selection}
+    place = np.where(is_kept, np.cumsum(is_kept) - 1, -1).astype(np.int32)
+    whole = log.node_place
+    part.node_place = place if whole is None else np.where(whole < 0, -1, place[whole]).astype(np.int32)
+    kept_names = set(part.nodes)
+
+    def kept(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        of_groups = {name: [node for node in nodes if node in kept_names] for name, nodes in groups.items()}
+        return {name: nodes for name, nodes in of_groups.items() if nodes}
+
+    part.metadata = replace(
+        log.metadata,
+        node_types=kept(log.metadata.node_types),
+        partitions=kept(log.metadata.partitions),
+        n_nodes_at_start=None if n_at_start is None else max(1, int(np.count_nonzero(is_kept[:n_at_start]))),
+    )
+    part.node_types = NodeTypes.of(part.nodes, part.metadata.node_types)
+    return part
 
 
 def selection_words(selection: Mapping[str, str]) -> str:

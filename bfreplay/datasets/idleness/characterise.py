@@ -30,7 +30,7 @@ from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
 from bfreplay.datasets.log.states import POOLS, STATE_WORDS, NodeState
 from bfreplay.datasets.named_inputs import restrict
-from bfreplay.datasets.node_selection import select_nodes
+from bfreplay.datasets.node_selection import part_of, select_nodes
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 
@@ -142,7 +142,7 @@ def describe(
     is_left_out = ~np.isin(select_nodes(whole, partition, only_nodes).nodes, remaining.nodes)
     left_out_us = 0
     if is_left_out.any():
-        left_out = select_nodes(whole, partition, only_nodes).with_nodes(is_left_out, {})
+        left_out = part_of(select_nodes(whole, partition, only_nodes), is_left_out, {})
         left_out_us = int(observe(left_out, id, counts_lengths=False).state_us[NodeState.BUSY])
     idleness = characterise(node_events, tz)
     reasons = None

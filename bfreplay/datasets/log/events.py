@@ -212,6 +212,11 @@ class NodeEvents:
         return self._source.file
 
     @property
+    def is_to_come(self) -> bool:
+        """True if the events are still to come, portion by portion."""
+        return isinstance(self._source, RowsToCome)
+
+    @property
     def most_nodes(self) -> int:
         """Most nodes that a job can ever have; in a log that is followed some may still appear."""
         n_at_start = self.metadata.n_nodes_at_start
@@ -228,7 +233,7 @@ class NodeEvents:
     ) -> NodeEvents:
         """Return the same log to come with other nodes: those of another part of it, ``n_at_start`` at its start."""
         log = copy.copy(self)
-        log.nodes = tuple(nodes)
+        log.nodes = log.log_nodes = tuple(nodes)
         log.metadata = replace(self.metadata, n_nodes_at_start=n_at_start, node_types=dict(node_types))
         log.node_types = NodeTypes.of(log.nodes, log.metadata.node_types)
         log._source = RowsToCome(start=np.full(len(nodes), NodeState.UNKNOWN, np.int8))
@@ -326,37 +331,6 @@ class NodeEvents:
         """Return the same log with these states as ``IDLE``; a node that goes from one to another stays idle."""
         log = copy.copy(self)
         log.idle_states = tuple(sorted({NodeState.IDLE, *states}))
-        return log
-
-    def with_nodes(self, is_kept: NDArray[np.bool_], selection: Mapping[str, str]) -> NodeEvents:
-        """Return the same log with the nodes marked in ``is_kept (N,)`` only; see ``select_nodes``.
-
-        Raises
-        ------
-        InputError
-            No node is left, or the events of the log are still to come.
-        """
-        if not is_kept.any() or isinstance(self._source, RowsToCome):
-            problem = "no node is left of the log" if not is_kept.any() else "a log to come cannot be cut to some nodes"
-            raise InputError(problem, value=dict(selection), expected="at least one node of a log that is there")
-        kept_nodes = [name for name, kept in zip(self.nodes, is_kept.tolist(), strict=True) if kept]
-        log, kept_names, n_at_start = copy.copy(self), set(kept_nodes), self.metadata.n_nodes_at_start
-        log.nodes, log.selection = tuple(kept_nodes), {**self.selection, **selection}
-        number = np.where(is_kept, np.cumsum(is_kept) - 1, -1).astype(np.int32)
-        whole = self.node_place
-        log.node_place = number if whole is None else np.where(whole < 0, -1, number[whole]).astype(np.int32)
-
-        def kept(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-            of_groups = {name: [node for node in nodes if node in kept_names] for name, nodes in groups.items()}
-            return {name: nodes for name, nodes in of_groups.items() if nodes}
-
-        log.metadata = replace(
-            self.metadata,
-            node_types=kept(self.metadata.node_types),
-            partitions=kept(self.metadata.partitions),
-            n_nodes_at_start=None if n_at_start is None else max(1, int(np.count_nonzero(is_kept[:n_at_start]))),
-        )
-        log.node_types = NodeTypes.of(log.nodes, log.metadata.node_types)
         return log
 
     def to_frame(self) -> pd.DataFrame:
