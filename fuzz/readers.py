@@ -4,8 +4,8 @@ Run, after ``pip install atheris`` (no dependency of bfreplay), from the reposit
 
     python fuzz/readers.py slurm -max_total_time=60
 
-The first argument is a reader (slurm, pbs, lsf, swf, cobalt, table, flux, batsim, snapshots); what follows goes to
-libFuzzer. What it tries are the bytes of one file, read and made into events. That may succeed or end in a
+The first argument is a reader (slurm, pbs, lsf, grid-engine, swf, cobalt, table, flux, batsim, snapshots); what follows
+goes to libFuzzer. What it tries are the bytes of one file, read and made into events. That may succeed or end in a
 ``BfreplayError``; anything else is a finding, whose input libFuzzer leaves in the working folder as ``crash-...``. To
 look at one again::
 

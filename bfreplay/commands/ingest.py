@@ -108,9 +108,9 @@ def ingest(
 ) -> None:
     """Convert a scheduler's log to node events, with a report: rows kept and skipped, assumptions, warnings.
 
-    FORMAT is slurm, pbs, swf, cobalt, lsf, flux, batsim, snapshots (of all nodes, a file a poll), or table (any CSV or
-    Parquet of jobs); 'auto' looks at the files and says why; or package.module:Class of your own. FILES may be
-    compressed (gz, bz2, xz, zst), tar or zip archives, or folders, in any order.
+    FORMAT is slurm, pbs, swf, cobalt, lsf, grid-engine, flux, batsim, snapshots (of all nodes, a file a poll), or table
+    (any CSV or Parquet of jobs); 'auto' looks at the files and says why; or package.module:Class of your own. FILES may
+    be compressed (gz, bz2, xz, zst), tar or zip archives, or folders, in any order.
 
     \b
     Examples:

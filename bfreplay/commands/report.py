@@ -62,7 +62,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool, **option
     from bfreplay.runs.scheduling_metrics import cluster_of
 
     check_report(out, overwrite=force)
-    if any(run.is_file() or is_bundled(run) for run in runs):
+    if any(run.is_file() or is_bundled(run) or (run.suffix and not run.exists()) for run in runs):
         _write_events(runs, options, out, force)
     elif given := [option_name(name) for name, value in options.items() if value not in (None, (), "startable")]:
         raise InputError(

@@ -57,8 +57,7 @@ def select_nodes(
 
 def selection_words(selection: Mapping[str, str]) -> str:
     """Return which nodes a selection kept, as an attribute of nodes: ``of partition gpu, without cn[01-04]``."""
-    words = {"partition": "of partition {}", "only_nodes": "of {} only"}
-    words["without"] = "without {} (their batch jobs are left out too)"
+    words = {"partition": "of partition {}", "only_nodes": "of {} only", "without": "without {}"}
     return ", ".join(words[option].format(value) for option, value in selection.items())
 
 
@@ -80,12 +79,13 @@ def _nodes_of_partition(log: NodeEvents, partition: str) -> list[str]:
 def _known_nodes(log: NodeEvents, option: str, list_text: str) -> set[str]:
     """Return the names in a list or a file of nodes, all of which the log has."""
     flag = f"--{option.replace('_', '-')}"
+    known, names = {*log.nodes, *(name.partition("/")[0] for name in log.nodes)}, tuple(list_text.split(","))
     try:
-        names = expand_nodes(list_text)
+        if not known.issuperset(names):  # names of units are in no list with brackets
+            names = expand_nodes(list_text)
     except ValueError as error:
         problem = f"{flag}: this is no list of nodes: {error}"
         raise InputError(problem, value=list_text, expected="such as cn[01-20],gpu1, or a file with names") from error
-    known = {*log.nodes, *(name.partition("/")[0] for name in log.nodes)}
     if unknown := [name for name in names if name not in known]:
         raise InputError(
             f"{flag}: the log has no such node",

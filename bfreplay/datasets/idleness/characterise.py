@@ -23,7 +23,7 @@ from bfreplay.datasets.idleness.observe import check_node_time, longest_idle_int
 from bfreplay.datasets.idleness.parts import idle_parts
 from bfreplay.datasets.idleness.pool import TIMELINE_COLUMNS, PoolSeries, StepColumns, Timeline, WidthTally
 from bfreplay.datasets.idleness.quantiles import Counted, quantiles
-from bfreplay.datasets.idleness.reasons import why_idle
+from bfreplay.datasets.idleness.reasons import reasons_of, why_idle
 from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
 from bfreplay.datasets.log import log_warnings
 from bfreplay.datasets.log.events import NodeEvents
@@ -136,20 +136,24 @@ def describe(
     node_events = events if isinstance(events, NodeEvents) else load_events(events)
     if pool is not None:
         node_events = node_events.counting_as_idle(POOLS[checks.one_of("pool", pool, list(POOLS))])
-    whole = select_nodes(restrict(node_events, window), partition, only_nodes)
-    node_events = select_nodes(whole, without=without)
+    whole = restrict(node_events, window)
+    remaining = select_nodes(whole, without=without)
+    node_events = select_nodes(remaining, partition, only_nodes)
+    is_left_out = ~np.isin(select_nodes(whole, partition, only_nodes).nodes, remaining.nodes)
     left_out_us = 0
-    if without is not None:
-        is_left_out = ~np.isin(whole.nodes, node_events.nodes)
-        others = whole.with_nodes(is_left_out, {}) if is_left_out.any() else None
-        left_out_us = int(observe(others, id, counts_lengths=False).state_us[NodeState.BUSY]) if others else 0
-    parts = None if by is None else idle_parts(node_events, by, tz)
+    if is_left_out.any():
+        left_out = select_nodes(whole, partition, only_nodes).with_nodes(is_left_out, {})
+        left_out_us = int(observe(left_out, id, counts_lengths=False).state_us[NodeState.BUSY])
+    idleness = characterise(node_events, tz)
     reasons = None
     if batch_jobs is not None:
         from bfreplay.datasets.batch_jobs import load_waiting_jobs  # pyarrow
 
-        reasons = why_idle(node_events, load_waiting_jobs(Path(batch_jobs), node_events))
-    return replace(characterise(node_events, tz), parts=parts, reasons=reasons, left_out_us=left_out_us)
+        waiting = load_waiting_jobs(Path(batch_jobs), remaining)
+        groups = why_idle(remaining, waiting, np.isin(remaining.nodes, node_events.nodes))
+        reasons = reasons_of(groups, idleness.states, waiting.n_unknown)
+    parts = None if by is None else idle_parts(node_events, by, tz)
+    return replace(idleness, parts=parts, reasons=reasons, left_out_us=left_out_us)
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from bfreplay.documents import Json
 
 if TYPE_CHECKING:
     from bfreplay.datasets.batch_jobs import WaitingJobs
+    from bfreplay.datasets.idleness.figures import StateTime
 
 _IDLE = int(NodeState.IDLE)
 _NOBODY, _TOO_WIDE, _FITS = range(3)
@@ -67,8 +69,10 @@ class IdleReasons:
         return {"node_hours": hours, "idle_node_hours_by_partition": groups, "jobs_without_times": self.n_unknown}
 
 
-def why_idle(log: NodeEvents, waiting: WaitingJobs) -> IdleReasons:
-    """Return why no job ran on the nodes of a log, in one pass over its batches.
+def why_idle(
+    log: NodeEvents, waiting: WaitingJobs, is_shown: NDArray[np.bool_] | None = None
+) -> dict[str, dict[str, int]]:
+    """Return the node-microseconds of idle nodes by set of partitions and reason, in one pass over the batches.
 
     A node is idle because no job waits that may use it; because each job that waits for a partition of the node wants
     more nodes than are idle in that partition; or for another reason, if one of them would fit: a limit, its priority,
@@ -81,6 +85,8 @@ def why_idle(log: NodeEvents, waiting: WaitingJobs) -> IdleReasons:
         The log.
     waiting
         Batch jobs that waited, by ``load_waiting_jobs``.
+    is_shown
+        Nodes whose time is returned, ``(N,)``; jobs may use the others too. ``None``: all.
     """
     has_partitions = bool(log.metadata.partitions)
     names, of_node = [NO_PARTITION], np.zeros(len(log.nodes), np.int64)
@@ -92,37 +98,38 @@ def why_idle(log: NodeEvents, waiting: WaitingJobs) -> IdleReasons:
     for group, name in enumerate(names):
         for partition in name.split(" + ") if has_partitions and name != NO_PARTITION else ():
             is_in[group, partitions.index(partition)] = True
+    if is_shown is not None:  # the others are groups of their own
+        of_node, is_in = np.where(is_shown, of_node, of_node + len(names)), np.concatenate([is_in, is_in])
     sweep = _Sweep(
-        idle_of_group=np.zeros(len(names), np.int64),
+        idle_of_group=np.zeros(len(is_in), np.int64),
         idle_in=np.zeros(len(partitions), np.int64),
         n_wanting=np.zeros((len(partitions), len(log.nodes) + 2), np.int32),
         narrowest=np.full(len(partitions), len(log.nodes) + 2),
         next_of=np.zeros(2, np.int64),
-        node_us=np.zeros((len(names), 3), np.int64),
+        node_us=np.zeros((len(is_in), 3), np.int64),
     )
     jobs = _jobs(waiting, partitions, len(log.nodes))
     batches = iter(log.batches())
     states = next(batches).state.copy()
-    span_us = log.window_end_us - log.window_start_us
-    state_us = np.bincount(states, minlength=len(NodeState)).astype(np.int64) * span_us
-    now_us = np.array([log.window_start_us])
+    time = np.array([log.window_start_us]), log.window_end_us
     np.add.at(sweep.idle_of_group, of_node[states == _IDLE], 1)
     for batch in batches:
-        _advance(batch.columns, of_node, is_in, states, (now_us, log.window_end_us), state_us, jobs, sweep)
+        _advance(batch.columns, of_node, is_in, states, time, jobs, sweep)
     no_rows = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8)
-    _advance(no_rows, of_node, is_in, states, (now_us, log.window_end_us), state_us, jobs, sweep)
-    totals = sweep.node_us.sum(axis=0).tolist()
-    node_us = dict(zip((NOBODY, TOO_WIDE, FITS), totals, strict=True))
-    node_us |= {reason: int(state_us[state]) for state, reason in REASON_OF_STATE.items()}
-    groups = {
+    _advance(no_rows, of_node, is_in, states, time, jobs, sweep)
+    return {
         name: dict(zip((NOBODY, TOO_WIDE, FITS), of_group, strict=True))
-        for name, of_group in zip(names, sweep.node_us.tolist(), strict=True)
+        for name, of_group in zip(names, sweep.node_us.tolist(), strict=False)
     }
-    return IdleReasons(
-        {reason: time_us for reason, time_us in node_us.items() if time_us},
-        groups if has_partitions else {},
-        waiting.n_unknown,
-    )
+
+
+def reasons_of(groups: dict[str, dict[str, int]], states: Sequence[StateTime], n_unknown: int) -> IdleReasons:
+    """Return all reasons: those of idle nodes, by ``why_idle``, and the other states of the same nodes."""
+    node_us = {reason: sum(of_group[reason] for of_group in groups.values()) for reason in (NOBODY, TOO_WIDE, FITS)}
+    of_state = {state.state: state.node_us for state in states}
+    node_us |= {reason: of_state.get(state.name.lower(), 0) for state, reason in REASON_OF_STATE.items()}
+    shown = {reason: time_us for reason, time_us in node_us.items() if time_us}
+    return IdleReasons(shown, {} if [*groups] == [NO_PARTITION] else groups, n_unknown)
 
 
 class _Jobs(NamedTuple):
@@ -177,14 +184,10 @@ def _advance(
     is_in: NDArray[np.bool_],
     states: NDArray[np.int8],
     time: tuple[NDArray[np.int64], int],
-    state_us: NDArray[np.int64],
     jobs: _Jobs,
     sweep: _Sweep,
 ) -> None:
-    """Advance over one batch of rows, or without rows to the end of the window; ``time`` is the instant, and that end.
-
-    ``state_us`` counts each node's present state to the end of the window.
-    """
+    """Advance over one batch of rows, or without rows to the end of the window; ``time``: the instant, and that end."""
     time_us, node, states_after = rows
     now, end_us = time[0], time[1]
     row, n_rows, n_jobs = 0, len(node), len(jobs.from_us)
@@ -203,8 +206,6 @@ def _advance(
             return
         while row < n_rows and time_us[row] == next_us:
             n = node[row]
-            state_us[states[n]] -= end_us - next_us
-            state_us[states_after[row]] += end_us - next_us
             sweep.idle_of_group[of_node[n]] += int(states_after[row] == _IDLE) - int(states[n] == _IDLE)
             states[n] = states_after[row]
             row += 1

@@ -12,20 +12,19 @@ from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry
 
-GRID_ENGINE, CONDOR = "Grid Engine", "HTCondor"
+CONDOR = "HTCondor"
 BY_TABLE = {
-    GRID_ENGINE: "this version has no reader of Grid Engine: write a table of jobs with all hosts of each (columns "
-    "job, start, end, nodes; times in seconds) from $SGE_ROOT/$SGE_CELL/common/accounting, and run: "
-    "bfreplay ingest table jobs.csv",
     CONDOR: "bfreplay ingest table FILE --map job=ClusterId --map start=JobStartDate --map end=CompletionDate "
     "--map elapsed=RemoteWallClockTime --map state=JobStatus --map nodes=LastRemoteHost (FILE: "
-    "condor_history -af:ht ClusterId JobStatus LastRemoteHost JobStartDate CompletionDate RemoteWallClockTime > FILE)",
+    "condor_history -af:ht ClusterId JobStatus LastRemoteHost QDate JobStartDate CompletionDate RemoteWallClockTime "
+    "> FILE)",
 }
 """Schedulers without a reader of their own: how to get a table of jobs from each."""
 
 _NOW = "it shows one moment, not who held which nodes when"
 _PEOPLE = "it is printed for people, with columns that are cut"
-_MASTER = "it names one host of each job"
+_CUT_AT_MIDNIGHT = "its records of jobs are cut at midnight, and mixed with those of load and queues"
+_SUMS = "it sums up jobs, or prints them for people"
 _RESERVED = "it has only the reservations that are not over"
 _OTHER = "its columns need names"
 
@@ -60,12 +59,12 @@ _TEXTS: _Forms = (
         ("sinfo", _NOW, "slurm", 4),
     ),
     (r"^REASON[ |]+USER[ |]+TIMESTAMP\b", ("sinfo -R", _NOW, "slurm", 2)),
-    (r"^([^:\n]*:){8}\d{9,13}:\d+:\d+:([^:\n]*:){20}", ("Grid Engine's accounting", _MASTER, GRID_ENGINE, 0)),
-    (r"^={20,}\n(qname|hostname)\s|^Total System Usage|^\w*\s+WALLCLOCK\s+UTIME", ("qacct", _MASTER, GRID_ENGINE, 0)),
-    (r"^HOSTNAME\s+ARCH\s+NCPU\b|<qhost\b", ("qhost", _NOW, GRID_ENGINE, 0)),
+    (r"^\d{9,17}:(new_job|job_log|acct|host|queue):", ("Grid Engine's reporting", _CUT_AT_MIDNIGHT, "grid-engine", 0)),
+    (r"^={20,}\n(qname|hostname)\s|^Total System Usage|^\w*\s+WALLCLOCK\s+UTIME", ("qacct", _SUMS, "grid-engine", 0)),
+    (r"^HOSTNAME\s+ARCH\s+NCPU\b|<qhost\b", ("qhost", _NOW, "grid-engine", 0)),
     (
         r"^job-ID\s+prior\b|^queuename\s+qtype\b|^={20,}\njob_number:|<job_info\b",
-        ("qstat of Grid Engine", _NOW, GRID_ENGINE, 0),
+        ("qstat of Grid Engine", _NOW, "grid-engine", 0),
     ),
     (
         r"^\S+\n\s+(Mom|ntype|state|np) = |^vnode\s+state\b|^Name=\S+\|Mom=|<Data><Node>",
@@ -92,7 +91,6 @@ _JSON: _Forms = (
     (r'"pbs_version"|"ntype"\s*:|"Mom"\s*:', ("pbsnodes -F json", _NOW, "snapshots", 1)),
     (r'"COMMAND"\s*:\s*"(bjobs|bhist|bacct)"', ("bjobs -json", _NOW, "lsf", 0)),
     (r'"COMMAND"\s*:\s*"\w+"', ("bhosts -json", _NOW, "lsf", 0)),
-    (r'"qname"\s*:', ("Grid Engine's accounting", _MASTER, GRID_ENGINE, 0)),
     (r'"ClusterId"\s*:', ("condor_history -json", _OTHER, CONDOR, 0)),
     (r'"reservations"\s*:\s*\[', ("scontrol show reservation --json", _RESERVED, "slurm", 3)),
     (r'"job_state"\s*:|"jobs"\s*:.*"start_time"\s*:', ("squeue --json or scontrol show job --json", _NOW, "slurm", 0)),
@@ -125,6 +123,7 @@ READERS = Registry(
         "swf": "bfreplay.datasets.ingest.swf.reader:SwfReader",
         "cobalt": "bfreplay.datasets.ingest.cobalt.reader:CobaltReader",
         "lsf": "bfreplay.datasets.ingest.lsf:LsfReader",
+        "grid-engine": "bfreplay.datasets.ingest.grid_engine:GridEngineReader",
         "flux": "bfreplay.datasets.ingest.flux:FluxReader",
         "batsim": "bfreplay.datasets.ingest.batsim:BatsimReader",
         "snapshots": "bfreplay.datasets.ingest.node_snapshots:SnapshotsReader",

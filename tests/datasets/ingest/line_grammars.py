@@ -266,6 +266,38 @@ def lsf(line: str) -> None:
     _whole(after[29])
 
 
+# ---- Grid Engine -----------------------------------------------------------------------------------------------------
+
+_GRID_ENGINE = re.compile(
+    r"all\.q:([^:]+):[^:]*:[^:]*:.*?:([1-9]\d*):[^:]*:-?\d+:(\d+):(\d+):(\d+):\d+:\d+:(\d+(?:\.\d*)?)(?::\d+(?:\.\d*)?){17}"
+    r":[^:]*:[^:]*:([^:]*):(\d+):(\d+):[\d.]+:[\d.]+:[\d.]+:.*:[\d.]+:(NONE|1\.[^:]+):[\d.]+:0:0",
+    re.ASCII,
+)
+
+
+def grid_engine(line: str) -> None:
+    match = _GRID_ENGINE.fullmatch(line)
+    _must(match)
+    assert match is not None
+    host, _, submit, start, end, ran, _, slots, _, task = match.groups()
+    _grid_engine_run(host, [_whole(time) for time in (submit, start, end)], _whole(slots), task != "NONE")
+    _must(abs(_whole(end) - _whole(start) - float(ran)) <= 2)
+
+
+def grid_engine_json(line: str) -> None:
+    job = _json(line)
+    times = [job.get(name) for name in ("submission_time", "start_time", "end_time")]
+    _must(all(type(time) is int for time in times) and type(job.get("job_number")) is int)
+    _must(isinstance(job.get("hostname"), str) and type(job.get("slots")) is int)
+    _grid_engine_run(job["hostname"], times, job["slots"], bool(job.get("pe_taskid")))
+
+
+def _grid_engine_run(host: str, times: list[int], slots: int, is_task: bool) -> None:
+    submit, start, end = times
+    _must(submit <= start < end and _nodes(host) == [host])
+    _must(slots > 1 or not is_task)
+
+
 # ---- SWF -------------------------------------------------------------------------------------------------------------
 
 _SWF_NUMBER = re.compile(r"-?\d{1,12}(\.\d*)?", re.ASCII)
@@ -365,6 +397,8 @@ GRAMMARS: dict[str, Callable[[str], None]] = {
     "pbs-pro": pbs_pro,
     "torque": torque,
     "lsf": lsf,
+    "grid-engine": grid_engine,
+    "grid-engine-objects": grid_engine_json,
     "swf": swf,
     "swf-extended": swf_extended,
     "alcf": alcf,

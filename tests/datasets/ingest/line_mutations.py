@@ -12,6 +12,7 @@ FIELDS = {
     "pipes": re.compile(rb"[^|]+"),
     "pbs": re.compile(rb"[^ ;]+"),
     "blanks": re.compile(rb"[^ ]+"),
+    "colons": re.compile(rb"[^:]+"),
     "commas": re.compile(rb'"[^"]*"|[^,]+'),
 }
 """What a field is, by what separates them."""

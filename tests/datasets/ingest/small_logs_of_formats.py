@@ -272,6 +272,33 @@ def _lsf() -> str:
     return lines(*(text for _, text in sorted(records)))
 
 
+# ---- Grid Engine -----------------------------------------------------------------------------------------------------
+
+
+def _grid_engine(is_json: bool) -> str:
+    records: list[tuple[int, str]] = []
+    for job, start, end, nodes in ENDED:
+        for node in nodes:
+            is_task = node != nodes[0]  # tasks start a second later, and end a second earlier
+            times = (T + start - 300, T + start + is_task, T + end - is_task)
+            pe, slots, array = "mpi" if len(nodes) > 1 else "NONE", 4 * len(nodes) - 3, 3 if job == 105 else 0
+            if is_json:
+                keys = ("job_number", "task_number", "qname", "hostname", "slots", "job_name")
+                fields = dict(zip(keys, (job, array, "all.q", f"cn{node}", slots, "run it"), strict=True))
+                names = ("submission_time", "start_time", "end_time")
+                fields |= {name: time * US for name, time in zip(names, times, strict=True)}
+                fields |= {"pe_taskid": f"1.cn{node}"} if is_task else {}
+                records.append((times[-1], json.dumps(fields | {"usage": {"usage": {"wallclock": end - start}}})))
+                continue
+            usage = f"{times[2] - times[1]}:1.0:0.1:100.0:0:0:0:0:10:0:0:0.0:24:0:0:0:41:549:NONE:defaultdepartment"
+            before = f"all.q:cn{node}:g:ann:run {'a:b' if job == 104 else 'it'}:{job}:sge:0:{':'.join(map(str, times))}"
+            task = f"1.cn{node}" if is_task else "NONE"
+            after = f"{pe}:{slots}:{array}:1.1:0.2:0.0:-l h_rt=5:00:00:0.0:{task}:1000.0:0:0"
+            records.append((times[-1], f"{before}:0:0:{usage}:{after}"))
+    head = () if is_json else ("# Version: 8.1.9",)
+    return lines(*head, *(text for _, text in sorted(records, key=lambda record: record[0])))
+
+
 # ---- SWF -------------------------------------------------------------------------------------------------------------
 
 SWF_HEADER = (f"; UnixStartTime: {T}", "; MaxNodes: 6", "; MaxProcs: 24", "; Computer: made up")
@@ -381,6 +408,8 @@ SMALL_LOGS = {
     "pbs-pro": SmallLog("pbs", _pbs(is_torque=False)),
     "torque": SmallLog("pbs", _pbs(is_torque=True)),
     "lsf": SmallLog("lsf", _lsf()),
+    "grid-engine": SmallLog("grid-engine", _grid_engine(is_json=False)),
+    "grid-engine-objects": SmallLog("grid-engine", _grid_engine(is_json=True)),
     "swf": SmallLog("swf", _swf()),
     "swf-extended": SmallLog("swf", _swf_extended()),
     "alcf": SmallLog("cobalt", _alcf(), ReadOptions(n_nodes=6)),

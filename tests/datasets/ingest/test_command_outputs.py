@@ -9,7 +9,9 @@ from bfreplay.datasets.ingest.catalogue import _JSON, _TEXTS, BY_TABLE, READERS,
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.read_log import ingest, read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.table.table_jobs import ENDS_BY_ELAPSED
 from bfreplay.errors import InputError
+from tests.datasets.ingest.what_was_read import intervals
 
 DASHES = "------------ -------- --------------- ----------"
 OUTPUTS = {  # text -> part of its name, part of the fix
@@ -24,13 +26,10 @@ OUTPUTS = {  # text -> part of its name, part of the fix
     "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nall*  up  infinite  2 idle n[1-2]": ("sinfo", "while sleep"),
     "Fri Nov 27 09:00:00 2026\nNODELIST   NODES PARTITION       STATE CPUS\nn1 1 all idle 4": ("sinfo", "while sleep"),
     "REASON               USER      TIMESTAMP           NODELIST\nbad root x n1": ("sinfo -R", "show event"),
-    "# Version: 8.1.9\n" + ":".join(["all.q", "n1", *"xxxxxx", *["1700000000"] * 3, *"0" * 33]): (
-        "Grid Engine",
-        "bfreplay ingest table",
-    ),
-    "=" * 62 + "\nqname        all.q\nhostname     n1\n": ("qacct", "bfreplay ingest table"),
-    "HOSTNAME                ARCH         NCPU NSOC NCOR NTHR  LOAD\n" + "-" * 60: ("qhost", "bfreplay ingest table"),
-    "job-ID  prior   name       user         state\n" + "-" * 60: ("qstat of Grid Engine", "bfreplay ingest table"),
+    "1700000000:ar_log:1\n1700000000:acct:all.q:n1:g:u": ("Grid Engine's reporting", "tar czf - accounting*"),
+    "=" * 62 + "\nqname        all.q\nhostname     n1\n": ("qacct", "tar czf - accounting*"),
+    "HOSTNAME                ARCH         NCPU NSOC NCOR NTHR  LOAD\n" + "-" * 60: ("qhost", "tar czf - accounting*"),
+    "job-ID  prior   name       user         state\n" + "-" * 60: ("qstat of Grid Engine", "tar czf - accounting*"),
     "n1\n     Mom = n1.example\n     ntype = PBS\n     state = free\n": ("pbsnodes", "pbsnodes -a >"),
     "n1\n     state = free\n     np = 4\n": ("pbsnodes", "pbsnodes -a >"),
     "Job id            Name             User              Time Use S Queue\n": ("qstat of PBS", "tar"),
@@ -76,7 +75,7 @@ def test_every_form_is_tried_and_names_a_command_that_there_is(tmp_path):
         path.write_text(text + "\n")
         found.add(command_output(LogFile(path)).name)
     known = [output for _, output in (*_TEXTS, *_JSON)]
-    untried = {"scontrol show partition", "bacct", "Grid Engine's accounting", "bhosts -json", "condor_history -json"}
+    untried = {"scontrol show partition", "bacct", "bhosts -json", "condor_history -json"}
     assert {name for name, *_ in known} - found <= untried
     for _, _, scheduler, export in known:
         assert scheduler in BY_TABLE or export < len(find_reader(scheduler).exports)
@@ -90,6 +89,15 @@ def test_a_named_reader_names_it_too(tmp_path, reader):
         ingest(path, reader)
 
 
+def read_as_told(path, **changed):
+    """Read a table of HTCondor's jobs with the options that ``auto`` gives for it."""
+    with pytest.raises(InputError) as error:
+        read_log(path)
+    words = shlex.split(error.value.fix.split(" (FILE")[0])
+    mapping = dict(word.split("=") for word in words if "=" in word)
+    return read_log(path, "table", ReadOptions(mapping=mapping | changed)).record
+
+
 def test_the_command_for_htcondor_reads_its_hosts_without_their_slots(tmp_path):
     rows = (
         "ClusterId\tProcId\tJobStatus\tLastRemoteHost\tJobStartDate\tCompletionDate\tRemoteWallClockTime",
@@ -97,17 +105,34 @@ def test_the_command_for_htcondor_reads_its_hosts_without_their_slots(tmp_path):
         "2\t0\t4\tslot1@gp2_17@gp1.ex.org\t1705306000\t1705310000\t4000",
         "3\t0\t5\t\t0\t0\t0",
         "4\t0\t3\tslot2@gp2.ex.org\t1705309900\t0\t800",
+        "5\t0\t3\tundefined\tundefined\tundefined\t0.0",
+        "6\t0\t4\tslot1_1@gp2.ex.org, vm2@gp3\t1705309000\t1705309100\t100.0",
     )
     path = tmp_path / "condor.tsv"
     path.write_text("\n".join(rows) + "\n")
-    with pytest.raises(InputError) as error:
-        read_log(path)
-    words = shlex.split(error.value.fix.split(" (FILE")[0])
-    mapping = dict(word.split("=") for word in words if "=" in word)
-    log = read_log(path, "table", ReadOptions(mapping=mapping))
-    assert log.record.nodes == ("gp1.ex.org", "gp2.ex.org")
-    assert log.record.report.kept == {"job intervals": 3}
-    assert log.record.last_end_us == 1_705_313_430_000_000
+    record = read_as_told(path)
+    assert sorted(intervals(record, 1_000_000)) == [
+        (1705305912, 1705313430, 1, ("gp1.ex.org",)),
+        (1705306000, 1705310000, 1, ("gp1.ex.org",)),
+        (1705309000, 1705309100, 2, ("gp2.ex.org", "gp3")),
+        (1705309900, 1705310700, 1, ("gp2.ex.org",)),  # removed: its end is start plus running time
+    ]
+    assert record.report.skipped["never started"].count == 2
+    assert {sentence: tally.count for sentence, tally in record.report.warnings.items()} == {ENDS_BY_ELAPSED: 1}
+
+
+def test_jobs_that_run_by_the_codes_of_htcondor_have_no_end(tmp_path):
+    path = tmp_path / "condor.tsv"
+    rows = [f"{job}\t{code}\tslot1@h{code}\t1705305912\t{end}\t9" for job, (code, end) in enumerate(CODES.items())]
+    path.write_text("ClusterId\tJobStatus\tLastRemoteHost\tJobStartDate\tCompletionDate\tRun\n" + "\n".join(rows))
+    record = read_as_told(path, elapsed="Run")
+    assert {names[0] for _, end, _, names in intervals(record) if end is None} == {"h2", "h6", "h7"}
+    path.write_text(path.read_text().replace("JobStatus", "code"))  # where such numbers may mean something else
+    record = read_as_told(path, elapsed="Run", state="code")
+    assert {names[0] for _, end, _, names in intervals(record) if end is None} == set()
+
+
+CODES = {1: 0, 2: 0, 3: 0, 4: 1705305921, 5: 0, 6: 0, 7: 0}
 
 
 @pytest.mark.parametrize("header", ["JOBID|PARTITION|begin|finish|hosts", "NODE|JOB|STATE|begin|finish"])

@@ -16,7 +16,9 @@ def test_every_reader_says_how_to_get_its_log(name):
     assert reader.exports
 
 
-@pytest.mark.parametrize(("name", "positions"), [("slurm", (0, 2, 3)), ("pbs", (0,)), ("flux", (0,))])
+@pytest.mark.parametrize(
+    ("name", "positions"), [("slurm", (0, 2, 3)), ("pbs", (0,)), ("flux", (0,)), ("grid-engine", (0, 1))]
+)
 def test_commands_of_the_page_are_those_of_the_messages(name, positions):
     commands = [find_reader(name).exports[i].command for i in positions]
     text = PAGE.read_text()

@@ -163,7 +163,9 @@ def test_what_all_files_of_an_archive_claim_counts_together(tmp_path, monkeypatc
     assert caught.value.value == "b: 60 bytes"
 
 
-@pytest.mark.parametrize("reader", ["auto", "slurm", "pbs", "lsf", "swf", "cobalt", "flux", "batsim", "table"])
+@pytest.mark.parametrize(
+    "reader", ["auto", "slurm", "pbs", "lsf", "grid-engine", "swf", "cobalt", "flux", "batsim", "table"]
+)
 @pytest.mark.parametrize("what", OTHER_KINDS)
 def test_every_reader_calls_a_file_of_another_kind_by_its_name(tmp_path, reader, what):
     path = tmp_path / "jobs"

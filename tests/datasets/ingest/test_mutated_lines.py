@@ -36,6 +36,8 @@ FIELDS_OF = {
     "pbs-pro": "pbs",
     "torque": "pbs",
     "lsf": "blanks",
+    "grid-engine": "colons",
+    "grid-engine-objects": "json",
     "swf": "blanks",
     "swf-extended": "blanks",
     "alcf": "commas",

@@ -9,6 +9,7 @@ from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import CUT
 from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.table.table_jobs import ENDS_BY_ELAPSED
 from bfreplay.datasets.log.log_warnings import Verdict
 from bfreplay.errors import InputError
 
@@ -71,13 +72,31 @@ def test_nodes_in_reservations(shared):
     assert [(each.node_hours, each.share) for each in log_warnings.warnings] == [(9.0, 9 / 38)]
 
 
+def test_accounting_of_grid_engine_with_a_parallel_job_on_two_lines(shared):
+    _, report = read(shared, "c01-sge-classic.acct", timezone=None)
+    reasons = ["never started", "further line of a parallel job, whose host is held with it"]
+    assert (report.kept, list(report.skipped), report.warnings) == ({"job intervals": 3}, reasons, {})
+    # na01 for 7,200 and 1,000 s, na02 and na03 for 3,600 s
+    assert report.facts["node_hours"]["busy"] == pytest.approx((7_200 + 1_000 + 2 * 3_600) / 3_600)
+
+
+def test_slots_of_htcondor_share_their_host(shared):
+    names = ("job=ClusterId", "start=JobStartDate", "end=CompletionDate", "elapsed=RemoteWallClockTime")
+    mapping = dict(name.split("=") for name in (*names, "state=JobStatus", "nodes=LastRemoteHost"))
+    files = [shared / "cases/logs/c20-condor.tsv"]
+    events, report = ingest(files, "table", ReadOptions(mapping=mapping), OccupancyRules(window="full", min_gap_s=0))
+    assert events.nodes == ("gp1.ex.org", "gp2.ex.org")
+    # gp1 from 5912 to 13430; gp2 from 9000 to 13000, with the removed job from 9900 to 10700 inside
+    assert report.facts["node_hours"]["busy"] == pytest.approx((7_518 + 4_000) / 3_600)
+    assert amounts(report) == {ENDS_BY_ELAPSED: pytest.approx(800 / 3_600)}
+
+
 @pytest.mark.parametrize(
     ("name", "problem", "fix"),
     [
         ("c10-scontrol-res.txt", "scontrol show reservation", "sacctmgr -P show reservation"),
         ("c14-nodes.json", "sinfo --json", "while sleep 60; do SLURM_TIME_FORMAT=%s scontrol"),
         ("c15-human.txt", "sacct without -P", "sacct -a -X -D -P"),
-        ("c01-sge-classic.acct", "Grid Engine", "bfreplay ingest table"),
         ("c20-condor.tsv", "condor_history", "bfreplay ingest table FILE --map job=ClusterId"),
         ("c33-german.psv", "SLURM_TIME_FORMAT was set", "unset SLURM_TIME_FORMAT; TZ=UTC sacct"),
     ],

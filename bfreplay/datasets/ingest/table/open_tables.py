@@ -88,7 +88,7 @@ _KNOWN = _split_names(
         "limit": "wallclock_req walltime_seconds",
         "state": "state job_state jobstate job_status status",
         "submit": "eligible eligible_time t_depend submit_time submit submission_time submit_timestamp "
-        "queued_timestamp submitted_at time_submit t_submit",
+        "queued_timestamp submitted_at time_submit t_submit qdate",
         "partition": "partition partition_name queue queue_name",
         "qos": "qos",
     }

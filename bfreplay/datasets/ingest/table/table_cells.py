@@ -41,7 +41,7 @@ def unit_in_name(column_name: str) -> str | None:
     return units[-1] if units else None
 
 
-MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unknown", "-", "\\n"})
+MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unknown", "-", "\\n", "undefined"})
 """Texts for no value, in lower case."""
 
 _LONGEST_MISSING = 9
@@ -145,7 +145,7 @@ def limit_us(cell_value: Any, time_unit: str = "s") -> int | None:
         return None
 
 
-_CONDOR_SLOT = re.compile(r"\bslot\w*@(?:[\w.-]+@)?", re.ASCII)
+_CONDOR_SLOT = re.compile(r"\b(?:slot|vm)\w*@(?:[\w.-]+@)?", re.ASCII)
 
 
 def nodes_in(cell_value: Any) -> tuple[str, ...]:

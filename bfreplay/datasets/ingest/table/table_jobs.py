@@ -51,6 +51,7 @@ PENDING = frozenset(
     {"pending", "pd", "queued", "q", "held", "hold", "waiting", "submitted", "requeue_hold", "configuring"}
 )
 RUNNING = frozenset({"running", "r", "run", "completing", "suspended"})
+_CONDOR_RUNNING = dict.fromkeys("267", "running")  # also while it moves its output, and suspended
 _WRITING_TAKES_US = 600_000_000
 _MOST_WRITTEN = 100_000
 _STEP = re.compile(r"(\d+(?:_\d+|\+\d+)?)\.(batch|extern|interactive|\d+)", re.ASCII)
@@ -98,6 +99,8 @@ class JobRows:
         self._identities, self._table, self._file, self._columns = identities, table, table.file.name, columns
         self._column_of = column_of = columns.by_role
         self._units, self._units_in_names = units, _units_in_names(column_of, units, options.time_unit)
+        is_condor = {column_of.get("state"), column_of.get("nodes")} <= {"JobStatus", "LastRemoteHost", "RemoteHost"}
+        self._state_codes = _CONDOR_RUNNING if is_condor else {}
         self._lists = NodeLists(record)
         self._parent = ""
         self._written: list[tuple[int, int, int, int]] = []  # when, line, start, nodes
@@ -147,6 +150,7 @@ class JobRows:
     def _add(self, cells: Mapping[str, Cell], line_number: int) -> None:
         row_place, report = (self._file, line_number), self._report
         state = values.first_word(cells.get("state"))
+        state = self._state_codes.get(state, state)
         job = self._job(cells.get("job"))
         if job and self._is_step(job):
             return report.skip("job step", *row_place, job)

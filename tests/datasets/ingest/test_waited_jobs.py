@@ -1,0 +1,192 @@
+"""Since when batch jobs waited, and for what: kept beside the log, those that never started included."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from bfreplay.datasets.batch_jobs import load_batch_jobs, load_waiting_jobs
+from bfreplay.datasets.ingest.occupancy import schedule
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
+from bfreplay.datasets.ingest.read_log import read_log
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.slurm import sacct
+from bfreplay.datasets.log.load import load_events, write_events
+from bfreplay.errors import InputError
+from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS
+
+S = 1_000_000
+DAY_S = 1_714_521_600  # 2024-05-01
+FULL = OccupancyRules(window="full", min_gap_s=0, empty_machine="idle")
+HEADER = "JobIDRaw|Partition|QOS|State|Submit|Eligible|Start|End|NNodes|NodeList"
+
+
+def day(hour, minute=0):
+    return f"2024-05-01T{hour:02}:{minute:02}:00"
+
+
+def row(job, start, end, nodes, submit, eligible=None, count=None, state="COMPLETED", partition="batch", qos="normal"):
+    return "|".join([job, partition, qos, state, submit, eligible or submit, start, end, str(count or 1), nodes])
+
+
+ROWS = (
+    row("0", day(0), day(1), "cn4", day(0), partition="other"),
+    row("1", day(1), day(2), "cn1", day(0), day(0, 30)),
+    row("2", day(2), day(4), "cn[1-2]", day(1), count=2, partition="gpu"),
+    row("3", day(3), day(5), "cn3", day(3), qos="high"),
+    row("4", "None", day(4), "None assigned", day(2), count=5, state="CANCELLED by 7"),
+    row("5", "Unknown", "Unknown", "None assigned", day(3, 30), count=7, state="PENDING", partition="gpu,batch"),
+    row("6", day(4), "Unknown", "cn1", "Unknown", "Unknown", state="RUNNING"),
+)
+
+
+def written(folder, text, reader="slurm", rules=FULL, **options):
+    (folder / "log").write_text(text)
+    built = read_log(folder / "log", reader, ReadOptions(**options), job_names=True).build(rules)
+    write_events(built.events, folder / "events.parquet", overwrite=True)
+    built.write_batch_jobs(folder / "jobs.parquet", overwrite=True)
+    return load_events(folder / "events.parquet"), folder / "jobs.parquet"
+
+
+def waits_of(jobs):
+    """(from, until, wanted, partition) of every job, times in hours of the day."""
+    columns = (jobs.eligible_us, jobs.until_us, jobs.wanted, jobs.partition)
+    return [
+        ((start / S - DAY_S) / 3600, (end / S - DAY_S) / 3600, wanted, jobs.partitions[code])
+        for start, end, wanted, code in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def test_jobs_wait_from_their_eligible_time_until_they_start_or_give_up(tmp_path):
+    log, file = written(tmp_path, "\n".join([HEADER, *ROWS]), timezone="UTC")
+    assert waits_of(load_waiting_jobs(file, log)) == [
+        (0.5, 1, 1, "batch"), (1, 2, 2, "gpu"), (3, 3, 1, "batch"), (2, 4, 5, "batch"), (3.5, 5, 7, "gpu,batch"),
+    ]  # fmt: skip
+    assert load_waiting_jobs(file, log).n_unknown == 1  # job 6
+    table = pq.read_table(file).to_pylist()
+    assert [(job["job"], job["qos"], job["wanted"], job["nodes"]) for job in table] == [
+        ("0", "normal", 1, [3]), ("1", "normal", 1, [0]), ("2", "normal", 2, [0, 1]), ("3", "high", 1, [2]),
+        ("6", "normal", 1, [0]), ("4", "normal", 5, []), ("5", "normal", 7, []),
+    ]  # fmt: skip
+    assert table[4]["eligible"] is None
+    # those that never started have no nodes to be late on
+    assert list(map(str, load_batch_jobs(file, log).job)) == ["0", "1", "2", "3", "6"]
+
+
+def test_a_part_of_the_window_has_the_jobs_that_wait_in_it(tmp_path):
+    log, file = written(tmp_path, "\n".join([HEADER, *ROWS]), timezone="UTC")
+    at = [(DAY_S + hours * 3600) * S for hours in (1, 2)]
+    assert [wait[:2] for wait in waits_of(load_waiting_jobs(file, log.between(*at)))] == [(1, 2)]
+    # in a log whose window ends before a job starts it waits to the end of that window
+    early = OccupancyRules(window=((DAY_S + 3600) * S, (DAY_S + 5400) * S), min_gap_s=0)
+    log, file = written(tmp_path, "\n".join([HEADER, *ROWS]), rules=early, timezone="UTC")
+    assert waits_of(load_waiting_jobs(file, log)) == [(1, 1.5, 2, "gpu")]
+
+
+def test_the_nodes_of_a_partition_are_those_of_its_jobs(tmp_path):
+    log, _ = written(tmp_path, "\n".join([HEADER, *ROWS]), timezone="UTC")
+    assert log.metadata.partitions == {"batch": ["cn1", "cn3"], "gpu": ["cn1", "cn2"], "other": ["cn4"]}
+
+
+def test_one_row_at_a_time_and_many_at_once_give_the_same(tmp_path, monkeypatch):
+    rows = [
+        row(str(100 + n), day(6, n), day(7, n), f"cn{n % 5 + 1}", day(5, n % 30), partition=f"p{n % 3}")
+        for n in range(50)
+    ]
+    by_path = []
+    for is_compiled in (True, False):
+        monkeypatch.setattr(sacct, "IS_COMPILED", is_compiled)
+        log, file = written(tmp_path, "\n".join([HEADER, *ROWS, *rows]), timezone="UTC")
+        by_path.append((waits_of(load_waiting_jobs(file, log)), log.metadata.partitions))
+    assert by_path[0] == by_path[1]
+    assert len(by_path[0][0]) == 55
+
+
+JSON_JOBS = {
+    "jobs": [
+        {
+            "job_id": 1,
+            "state": {"current": ["COMPLETED"]},
+            "nodes": "cn1",
+            "allocation_nodes": 1,
+            "partition": "gpu",
+            "qos": "high",
+            "time": {"submission": 1000, "eligible": 1500, "start": 4600, "end": 8200, "elapsed": 3600},
+        }
+    ]
+}
+PBS = (
+    "05/01/2024 02:00:00;E;7.srv;queue=work ctime=1714521600 qtime=1714521600 etime=1714525200 start=1714528800 "
+    "exec_host=n1/0 exec_vnode=(n1:ncpus=1) Resource_List.walltime=02:00:00 end=1714532400\n"
+)
+LSF = (
+    '"JOB_FINISH" "10.108" 1700007200 52 1209 33554435 4 1700000000 0 0 1700000400 "ub" "normal" "" "" "" "login1" '
+    '"/home/ub" "" "" "" "1700000000.52" 0 2 "ha1" "ha2" 64 1.0 "name" "sleep 10"'
+)
+FLUX = {
+    "jobs": [
+        {
+            "id": 5, "t_submit": 1000.0, "t_depend": 1200.0, "t_run": 2000.0, "t_cleanup": 3000.0, "t_inactive": 3001.0,
+            "nnodes": 1, "ranks": "0", "nodelist": "f1", "state": "INACTIVE", "queue": "debug",
+        }
+    ]
+}  # fmt: skip
+SWF = "; MaxNodes: 4\n; MaxProcs: 4\n; UnixStartTime: 1700000000\n1 100 50 600 3 -1 -1 3 -1 -1 1 1 1 -1 1 1 -1 -1\n"
+TABLE = "job,submitted_at,start,end,nodes,queue\na,1700000000,1700000600,1700004200,cn1,long\n"
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "expected"),
+    [
+        ("slurm", json.dumps(JSON_JOBS), (1500, 4600, 1, "gpu", "high")),
+        ("pbs", PBS, (1714525200, 1714528800, 1, "work", None)),
+        ("lsf", SMALL_LOGS["lsf"].text, None),
+        ("flux", json.dumps(FLUX), (1200, 2000, 1, "debug", None)),
+        ("swf", SWF, (1700000100, 1700000150, 3, None, None)),
+        ("table", TABLE, (1700000000, 1700000600, 1, "long", None)),
+    ],
+)
+def test_every_scheduler_says_since_when_its_jobs_waited(reader, text, expected, tmp_path):
+    log, file = written(tmp_path, text, reader)
+    job = pq.read_table(file).to_pylist()[0]
+    if expected is None:  # submitted five minutes before it started
+        expected = int(job["start"].timestamp()) - 300, int(job["start"].timestamp()), len(job["nodes"]), "normal", None
+    times = (int(job[name].timestamp()) for name in ("eligible", "start"))
+    assert (*times, job["wanted"], job["partition"], job["qos"]) == expected
+    assert log.metadata.partitions == ({expected[3]: list(log.nodes)} if expected[3] else {})
+
+
+def test_local_times_of_a_table_wait_as_long_as_its_clock_says(tmp_path):
+    text = "job,submit_time,start,end,nodes\na,2024-05-01 01:00:00,2024-05-01 03:00:00,2024-05-01 04:00:00,cn1\n"
+    _, file = written(tmp_path, text, "table", timezone="Europe/Paris")
+    eligible = pq.read_table(file).to_pylist()[0]["eligible"]
+    assert eligible.isoformat() == "2024-04-30T23:00:00+00:00"
+
+
+def test_missing_nodes_that_come_later_are_no_job_that_waits(tmp_path):
+    text = SWF + "2 200 0 600 3 -1 -1 3 -1 -1 1 1 1 -1 1 1 -1 -1\n"  # three nodes of which one is free
+    log, file = written(tmp_path, text, "swf")
+    assert [wait[2] for wait in waits_of(load_waiting_jobs(file, log))] == [1]  # the first one starts with the window
+    assert load_waiting_jobs(file, log).n_unknown == 0
+    assert [row["wanted"] for row in pq.read_table(file).to_pylist()] == [3, 1, 0]
+
+
+def test_a_file_of_an_older_version_is_read_and_says_what_it_lacks(tmp_path):
+    log, file = written(tmp_path, "\n".join([HEADER, *ROWS]), timezone="UTC")
+    table = pq.read_table(file)
+    older = table.select(["job", "start", "end", "nodes"]).slice(0, 5).replace_schema_metadata(table.schema.metadata)
+    pq.write_table(older, file, use_dictionary=False)
+    assert list(map(str, load_batch_jobs(file, log).job)) == ["0", "1", "2", "3", "6"]
+    with pytest.raises(InputError, match=r"does not say since when the batch jobs waited(?s:.*)eligible"):
+        load_waiting_jobs(file, log)
+
+
+def test_pairs_of_partition_and_qos_without_end_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(schedule, "MOST_KINDS", 3)
+    rows = [row(str(n), day(1, n), day(2, n), "cn1", day(1), partition=f"p{n}") for n in range(5)]
+    (tmp_path / "log").write_text("\n".join([HEADER, *rows]))
+    read = read_log(tmp_path / "log", "slurm", ReadOptions(timezone="UTC"))
+    assert read.record.report.facts[schedule.MANY_KINDS] == "2 are not kept"
+    assert read.build(FULL).events.metadata.partitions == {"p0": ["cn1"], "p1": ["cn1"]}
