@@ -195,10 +195,13 @@ def _give_units(
             expected=f"how many {UNITS[unit]}s each node has, in a file",
             fix="give --units FILE: scontrol show node > FILE (Slurm), or a table node,gpus,cores by hand",
         )
-    others = {"--inventory": inventory is not None, "--nodes": options.n_nodes is not None}
-    others["--inventory-only"] = inventory_only and unit != "node"
+    others = {
+        "--inventory": inventory,
+        "--nodes": options.n_nodes,
+        "--inventory-only": inventory_only and unit != "node",
+    }
     for flag in (flag for flag, is_given in others.items() if is_given):
-        fix = f"omit {flag}; a node with 0 {UNITS[unit]}s is left out" if unit != "node" else f"omit {flag}"
+        fix = f"omit {flag}; a node that has 0 units in the file is left out"
         raise InputError(f"--units and {flag} cannot both be: the file of --units names all nodes", fix=fix)
     table = NodeTable.load(Path(units))
     record.give_inventory(table.rows, inventory_only)

@@ -194,6 +194,8 @@ def test_jobs_of_json_have_their_gpus(tmp_path):
         {"type": "cpu", "name": "", "count": 4},
         {"type": "gres", "name": "gpu", "count": 3},
         {"type": "gres", "name": "gpu:a100", "count": 3},
+        {"type": 7, "name": None},
+        None,
     ]
     job = {"job_id": 1, "state": {"current": ["COMPLETED"]}, "time": times, "nodes": "g1", "allocation_nodes": 1}
     document = {"jobs": [job | {"tres": {"allocated": allocated}, "association": {}, "steps": []}]}
@@ -283,6 +285,13 @@ def test_units_of_pbs_jobs(tmp_path, lists, unit, held):
     }
     assert {node: len(names) for node, names in busy.items() if names} == held
     assert not {OVER, UNKNOWN, UNEVEN} & report.warnings.keys()
+
+
+def test_a_pbs_job_on_a_node_that_the_file_does_not_have_is_refused(tmp_path):
+    log = written(tmp_path, "20240301", pbs_line("E", 1, 0, 4, "exec_vnode=(x9:ncpus=1:ngpus=1)+(g1:ncpus=1:ngpus=1)"))
+    with pytest.raises(InputError, match="jobs ran on 1 node that the file") as caught:
+        ingest(log, "pbs", ReadOptions(unit="gpu"), FULL, units=written(tmp_path, "u.csv", TABLE))
+    assert caught.value.value == "x9"
 
 
 def check(log, reader, unit, units, jobs, folder, **options):
@@ -463,3 +472,24 @@ def test_hosts_that_are_one_node_hold_it_whole(tmp_path):
     events, report = ingest(log, "pbs", options, FULL, units=written(tmp_path, "u.csv", TABLE))
     assert sum(idle_hours(events).values()) == 4 * 32
     assert report.warnings[UNKNOWN].count == 1
+
+
+def test_no_unit_is_held_by_two_batch_jobs_at_a_time(tmp_path):
+    jobs, units = generated(np.random.default_rng(4), n_jobs=400, n_nodes=6, n_units=4)
+    lines = []
+    for number, (start, end, per_node) in enumerate(jobs):
+        vnodes = "+".join(f"({node}:ngpus={min(n_held, 4)})" for node, n_held in per_node.items())
+        lines.append(pbs_line("E", number, start / 3_600, end / 3_600, f"exec_vnode={vnodes}").replace(".0 ", " "))
+    table = written(tmp_path, "units.csv", "node,gpus", *(f"{node},{number}" for node, number in units.items()))
+    read = read_log(written(tmp_path, "acct", *lines), "pbs", ReadOptions(unit="gpu"), units=table, job_names=True)
+    built = read.build(FULL)
+    built.write_batch_jobs(tmp_path / "b.parquet")
+    held = load_batch_jobs(tmp_path / "b.parquet", built.events)
+    owner = np.repeat(np.arange(len(held)), held.n_nodes)
+    order = np.lexsort((held.start_us[owner], held.node))
+    is_same = np.diff(held.node[order]) == 0
+    assert OVER in built.report.warnings
+    assert (held.start_us[owner][order][1:][is_same] >= held.end_us[owner][order][:-1][is_same]).all()
+    span_us = (built.events.window_end_us - built.events.window_start_us) * len(built.events.nodes)
+    busy_us = int(((held.end_us - held.start_us)[owner]).sum())
+    assert characterise(built.events).idle_node_us == span_us - busy_us

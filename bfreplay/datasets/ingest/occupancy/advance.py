@@ -241,16 +241,15 @@ def _put_under_units(number: int, units: NDArray[np.int32], machine: Machine) ->
     """Put as many units under the job in slot ``number`` as it lists of each node; those of a node are in a row."""
     i, job = 0, machine.slots[number]
     while i < len(units):
-        first, last_unit = int(units[i]), machine.last_unit[units[i]]
-        unit = first
-        while i < len(units) and units[i] <= last_unit and units[i] >= first and unit != NONE:
-            unit = next_unit(unit, machine)
+        first, n_lacking = int(units[i]), 0
+        last_unit, unit = machine.last_unit[first], first
+        while i < len(units) and first <= units[i] <= last_unit:
+            if unit != NONE:
+                unit = next_unit(unit, machine)
             if unit != NONE:
                 put_under(number, unit, machine)
-                i += 1
-        n_lacking = 0
-        while i < len(units) and units[i] <= last_unit and units[i] >= first:
-            n_lacking += 1
+            else:
+                n_lacking += 1
             i += 1
         if n_lacking > 0:
             slot = begin_job(job.job_key, RUNS, job.kind, job.end_us, machine)

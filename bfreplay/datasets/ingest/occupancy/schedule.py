@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bfreplay import checks
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
-from bfreplay.datasets.ingest.occupancy.units import Held, Units
+from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held, Units
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, NOT_KNOWN_US, iso_utc
 from bfreplay.errors import InputError
@@ -148,7 +148,7 @@ class ScheduleRecord:
         Units that are the nodes of the log, so that ``nodes``, jobs and outages are of these; ``None``: whole nodes.
         Readers give nodes all the same.
     strange_nodes
-        Nodes of jobs that the table of ``units`` does not have.
+        Nodes of jobs that the table of ``units`` does not have: such a log is refused.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class ScheduleRecord:
         file: str = "",
         line: int | None = None,
         is_cut: bool = False,
-        held: Held | None = None,
+        held: Held = NOT_TOLD,
         submission: Submission = NO_SUBMISSION,
     ) -> None:
         """Add the interval of a job on its nodes.
@@ -432,18 +432,18 @@ class ScheduleRecord:
     def _units_of(
         self,
         nodes: NDArray[np.int32],
-        held: Held | None,
+        held: Held,
         span_us: tuple[int, int | None],
         place: tuple[str, int | None, str],
     ) -> NDArray[np.int32]:
         """Return the units that a job holds; warn of what is doubtful. Without any it still shows a machine in use."""
         units = self.units
         assert units is not None
-        is_strange = nodes >= len(units.counts)
-        if is_strange.any():
+        if (strange := nodes[nodes >= len(units.counts)]).size:
             names = tuple(self._index)
-            self.strange_nodes.update((names[node], None) for node in nodes[is_strange].tolist())
-        job_units, finding = units.of_job(nodes[~is_strange], held)
+            self.strange_nodes.update((names[node], None) for node in strange.tolist())
+            return strange[:0]
+        job_units, finding = units.of_job(nodes, held)
         if finding is not None:
             self.report.warn(finding.sentence, *place, why_no_amount=finding.why_no_amount, aside=finding.aside)
             if finding.n_units is not None:

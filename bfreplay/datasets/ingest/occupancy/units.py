@@ -21,8 +21,6 @@ CORES_HELD = (
 )
 CORES_UNKNOWN = "the file of --units does not give the cores of the nodes"
 
-_MOST_KNOWN = 65_536
-
 
 class Held(NamedTuple):
     """Units that a job holds: of all its nodes together, or of each one ``(K,) int64``; ``None``: not in the log."""
@@ -35,6 +33,9 @@ class Held(NamedTuple):
         """Return the units of all its nodes together, ``"gpu"`` or ``"core"``; ``None`` if not known."""
         n_units = self.gpus if kind == "gpu" else self.cores
         return None if n_units is None else int(np.sum(n_units))
+
+
+NOT_TOLD = Held()
 
 
 class Finding(NamedTuple):
@@ -68,10 +69,9 @@ class Units:
 
     def __init__(self, kind: str, nodes: Sequence[str], counts: Sequence[int], cores: Sequence[int]) -> None:
         self.kind = kind
-        self._known: dict[tuple[bytes, Held], tuple[NDArray[np.int32], Finding | None]] = {}
         self.counts, self._cores = np.array(counts, np.int64), np.array(cores, np.int64)
         self.first = first_of_each(self.counts)
-        digits = len(str(max(*counts, 1) - 1))
+        digits = len(str(int(self.counts.max(initial=1)) - 1))
         pairs = zip(nodes, counts, strict=True)
         self.names = tuple(f"{node}/{kind}{number:0{digits}d}" for node, n in pairs for number in range(n))
 
@@ -83,19 +83,8 @@ class Units:
         units = np.repeat(self.first[nodes] - first_of_each(n_held)[:-1], n_held) + np.arange(n_held.sum())
         return units.astype(np.int32)
 
-    def of_job(self, nodes: NDArray[np.int32], held: Held | None) -> tuple[NDArray[np.int32], Finding | None]:
+    def of_job(self, nodes: NDArray[np.int32], held: Held) -> tuple[NDArray[np.int32], Finding | None]:
         """Return units of the nodes, as many of each as a job holds there; which ones is decided as time goes on."""
-        held = Held() if held is None else held
-        if len(nodes) > 1 or not isinstance(held.gpus, int) or not isinstance(held.cores, int):
-            return self._of_job(nodes, held)
-        key = nodes.tobytes(), held
-        if key not in self._known:  # most jobs on shared nodes have one node, and few numbers
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = self._of_job(nodes, held)
-        return self._known[key]
-
-    def _of_job(self, nodes: NDArray[np.int32], held: Held) -> tuple[NDArray[np.int32], Finding | None]:
         counts, cores = self.counts[nodes], self._cores[nodes]
         n_held = held.gpus if self.kind == "gpu" else held.cores
         n_cores = 0 if held.cores is None else int(np.sum(held.cores))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.schedule import NO_SUBMISSION, NodeLists, ScheduleRecord, Submission
-from bfreplay.datasets.ingest.occupancy.units import Held
+from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held
 from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
 from bfreplay.datasets.ingest.reader import or_none
@@ -56,7 +56,7 @@ class _Run:
     count: int | None
     nodes: Nodes | None = None
     limit_us: int | None = None
-    held: Held | None = None
+    held: Held = NOT_TOLD
     submission: Submission = NO_SUBMISSION
     is_deleted: bool = False
     warnings_of_lines: list[tuple[str, Line]] = field(default_factory=list)

@@ -109,7 +109,7 @@ def _held(tres: Any) -> Held:
     """Return what a job holds, from ``tres.allocated``, a list of resources with type, name and count."""
     allocated = tres.get("allocated") if isinstance(tres, dict) else None
     parts = [part for part in allocated if isinstance(part, dict)] if isinstance(allocated, list) else []
-    texts = ("/".join(filter(None, (part.get("type"), part.get("name")))) for part in parts)
+    texts = ("/".join(str(part[member]) for member in ("type", "name") if part.get(member)) for part in parts)
     return Held(*tres_counts(",".join(f"{text}={part.get('count')}" for text, part in zip(texts, parts, strict=True))))
 
 

@@ -16,7 +16,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
 from bfreplay.datasets.ingest.occupancy.schedule import NO_SUBMISSION, NodeLists, ScheduleRecord, Submission
 from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
-from bfreplay.datasets.ingest.occupancy.units import Held
+from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
 from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock
@@ -131,7 +131,7 @@ class JobRow:
     at: RowPlace
     has_count: bool = False  # the table has a column for it
     has_end: bool = True
-    held: Held | None = None
+    held: Held = NOT_TOLD
     submission: Submission = NO_SUBMISSION
 
     def limit_end_us(self, start_us: int) -> int | None:
