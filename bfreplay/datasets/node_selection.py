@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
+from os.path import isfile
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.errors import InputError
 
-_MOST_NAMED = 5
+_MOST_NAMED, _LONGEST_LIST = 5, 80
 
 
 def select_nodes(
@@ -51,8 +52,9 @@ def select_nodes(
         selection["partition"] = partition
     for option, list_text in (("only_nodes", only_nodes), ("without", without)):
         if list_text is not None:
-            # a run keeps the names, not the file
-            names = ",".join(read_inventory(Path(list_text))) if Path(list_text).is_file() else list_text
+            # a run keeps the names, not the file; a list may be too long for the name of one
+            is_file = isfile(list_text)  # noqa: PTH113  # Path.is_file raises an error then
+            names = ",".join(read_inventory(Path(list_text))) if is_file else list_text
             is_named = _is_among(log, _known_nodes(log, option, names))
             is_kept &= is_named if option == "only_nodes" else ~is_named
             selection[option] = names
@@ -94,7 +96,11 @@ def part_of(log: NodeEvents, is_kept: NDArray[np.bool_], selection: Mapping[str,
 def selection_words(selection: Mapping[str, str]) -> str:
     """Return which nodes a selection kept, as an attribute of nodes: ``of partition gpu, without cn[01-04]``."""
     words = {"partition": "of partition {}", "only_nodes": "of {} only", "without": "without {}"}
-    return ", ".join(words[option].format(value) for option, value in selection.items())
+    short = {
+        option: value if len(value) <= _LONGEST_LIST else f"{value.count(',') + 1:,} nodes"
+        for option, value in selection.items()
+    }
+    return ", ".join(words[option].format(value) for option, value in short.items())
 
 
 def _nodes_of_partition(log: NodeEvents, partition: str) -> list[str]:

@@ -141,18 +141,22 @@ def comparison_sentences(labels: Sequence[str], logs: Sequence[Idleness]) -> lis
     """Say what changed from the first log to the last one: idle nodes, and the reason or the part that changed most."""
     first, last = logs[0], logs[-1]
     text = [_change(labels[0], first.mean_idle_nodes, labels[-1], last.mean_idle_nodes)]
-    for what, of_logs in (("Reason", _reason_nodes), ("Part", _part_nodes)):
-        before, after = of_logs(first), of_logs(last)
-        changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
-        if changes:
-            name = max(changes, key=lambda key: abs(changes[key]))
-            text.append(
-                f"{what} that changed most: {name}, from {amount(before.get(name, 0.0))} to "
-                f"{amount(after.get(name, 0.0))} nodes on average."
-            )
+    if first.reasons and last.reasons:  # one of them may have no time for a reason
+        reasons = dict.fromkeys({**_reason_nodes(first), **_reason_nodes(last)}, 0.0)
+        text += _largest_change("Reason", reasons | _reason_nodes(first), reasons | _reason_nodes(last))
+    text += _largest_change("Part", _part_nodes(first), _part_nodes(last))
     if first.n_nodes != last.n_nodes:
         text.append(f"The log has {count(last.n_nodes, 'node')}, not {first.n_nodes:,}.")
     return text
+
+
+def _largest_change(what: str, before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
+    """Name what changed most, among the names that both logs have."""
+    changes = {name: abs(after[name] - before[name]) for name in before if name in after}
+    if not changes:
+        return []
+    name = max(changes, key=lambda key: changes[key])
+    return [f"{what} that changed most: {name}, from {amount(before[name])} to {amount(after[name])} nodes on average."]
 
 
 def _change(first_label: str, first: float, last_label: str, last: float) -> str:

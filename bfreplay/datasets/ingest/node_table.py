@@ -24,7 +24,9 @@ CPU_TYPE = "cpu"
 _COLUMNS = ("node", "gpus", "cores", "type", "partitions")
 _EXPECTED = "a table node,gpus,cores (and type,partitions, if known), or the output of scontrol show node"
 _FIX = "on the cluster: scontrol show node > nodes.txt; or write the table by hand: cn[01-40],4,64"
-_GRES = re.compile(r"gpu(?::([^:,()]+))??(?::(\d{1,6}))?(?:\([^)]*\))?", re.ASCII)
+_GRES = re.compile(r"gpu(?::([^:]+))??(?::no_consume)?(?::(\d{1,6}))?", re.ASCII)
+_SOCKETS = re.compile(r"\([^)]*\)")  # may have commas
+_SHARED_GPU = re.compile(r"(?:^|,)gres/(?:shard|mps)(?::[^,=]*)?=[1-9]", re.ASCII)
 _TRES = re.compile(r"(?:^|,)(cpu|gres/gpu(?::[^,=]*)?)=(\d{1,12})(?=,|$)", re.ASCII)
 
 
@@ -89,10 +91,14 @@ class NodeTable:
 
 
 def tres_counts(tres_text: str) -> tuple[int | None, int | None]:
-    """Return the GPUs and cores in a list such as ``cpu=24,gres/gpu:a100=2,gres/gpu=2,node=1``; ``None``: no list."""
+    """Return the GPUs and cores in a list such as ``cpu=24,gres/gpu:a100=2,gres/gpu=2,node=1``.
+
+    ``None``: no list, or parts of GPUs (``gres/shard``, ``gres/mps``), of which it does not say on how many they are.
+    """
     counts = {name: int(number) for name, number in _TRES.findall(tres_text)}
     of_types = sum(number for name, number in counts.items() if name.startswith("gres/gpu:"))
-    return counts.get("gres/gpu", of_types) if tres_text else None, counts.get("cpu")
+    n_gpus = counts.get("gres/gpu", of_types)
+    return n_gpus if tres_text and (n_gpus or not _SHARED_GPU.search(tres_text)) else None, counts.get("cpu")
 
 
 def _csv_rows(log_file: LogFile) -> Iterator[tuple[str, str, NodeRow]]:
@@ -130,7 +136,15 @@ def _slurm_rows(log_file: LogFile) -> Iterator[tuple[str, str, NodeRow]]:
     text = "".join(f"{line}\n" if is_whole else line for _, line, is_whole in log_file.lines_with_ends())
     for number, (node, fields) in enumerate(slurm_node_fields(text, log_file.name), start=1):
         place, of_config = f"node {number}", tres_counts(fields.get("CfgTRES", ""))
-        gres = [match for part in fields.get("Gres", "").split(",") if (match := _GRES.fullmatch(part))]
+        gres = []
+        for part in _SOCKETS.sub("", fields.get("Gres", "")).split(","):
+            match = _GRES.fullmatch(part)
+            if match is None and part.partition(":")[0] == "gpu":
+                expected = "such as gpu:4 or gpu:a100:4"
+                raise log_file.error(
+                    "these GPUs cannot be read", row=place, column="Gres", value=part, expected=expected
+                )
+            gres += [] if match is None else [match]
         n_gpus = sum(int(match[2] or 1) for match in gres) or of_config[0] or 0
         gpus = _number(str(n_gpus), "Gres", place, log_file)
         # cores that are kept for the system are in CPUTot only

@@ -78,9 +78,35 @@ def test_what_is_no_table_is_refused_with_its_place(tmp_path, text, problem, row
     [
         ("billing=24,cpu=24,gres/gpu:a100=2,gres/gpu=2,mem=9G,node=1", (2, 24)),
         ("cpu=8,gres/gpu:a100=2,gres/gpu:v100=1", (3, 8)),
-        ("cpu=8,gres/gpumem=80G,gres/gpuutil=5,gres/shard=4,fs/cpu=9", (0, 8)),
+        ("cpu=8,gres/gpumem=80G,gres/gpuutil=5,gres/shard=4,fs/cpu=9", (None, 8)),
         ("", (None, None)),
     ],
 )
 def test_gpus_and_cores_of_a_list_of_resources(text, counts):
     assert tres_counts(text) == counts
+
+
+def test_gpus_whose_sockets_have_commas_are_all_counted_and_unreadable_ones_are_refused(tmp_path):
+    file = tmp_path / "nodes.txt"
+    text = (
+        "NodeName=cn1 Arch=x86_64 CoresPerSocket=8\n   CPUAlloc=0 CPUTot=16\n   Gres={}\n   State=IDLE Partitions=a\n"
+    )
+    for gres, gpus, node_type in (
+        ("gpu:a100:2(S:0,3),gpu:v100:2(S:1)", 4, "a100"),
+        ("gpu:a100:4(S:0,2),shard:a100:8(S:0,2)", 4, "a100"),
+        ("gpu:tesla:no_consume:2", 2, "tesla"),
+        ("gpu:3", 3, "gpu"),
+    ):
+        file.write_text(text.format(gres))
+        row = NodeTable.load(file).rows["cn1"]
+        assert (row.gpus, row.type) == (gpus, node_type)
+    file.write_text(text.format("gpu:a100:many"))
+    with pytest.raises(InputError, match="these GPUs cannot be read"):
+        NodeTable.load(file)
+
+
+def test_parts_of_gpus_do_not_say_how_many_gpus_a_job_holds():
+    assert tres_counts("cpu=4,gres/shard=8") == (None, 4)
+    assert tres_counts("cpu=4,gres/mps:a100=50,node=1") == (None, 4)
+    assert tres_counts("cpu=4,gres/gpu=2,gres/shard=8") == (2, 4)
+    assert tres_counts("cpu=4,gres/shard=0") == (0, 4)

@@ -226,3 +226,34 @@ def test_partitions_of_gpus_are_those_of_their_nodes(tmp_path):
     assert partitions == {
         "batch": ["cn1/gpu0", "cn1/gpu1"], "gpu": ["cn1/gpu0", "cn1/gpu1", "cn2/gpu0", "cn2/gpu1"],
     }  # fmt: skip
+
+
+def test_a_job_that_never_could_start_does_not_wait(tmp_path, monkeypatch):
+    held = row("7", "None", day(9), "None assigned", day(1), "Unknown", count=2, state="CANCELLED by 7")
+    ran = row("8", day(6), day(7), "cn3", day(5), "Unknown")
+    for is_compiled in (True, False):
+        monkeypatch.setattr(sacct, "IS_COMPILED", is_compiled)
+        log, file = written(tmp_path, "\n".join([HEADER, *ROWS, held, ran]), timezone="UTC")
+        assert len(waits_of(load_waiting_jobs(file, log))) == 5
+        assert load_waiting_jobs(file, log).n_unknown == 2  # of job 6 no time is known, and none of job 8
+    without = [line.replace("|Eligible|", "|").replace(f"|{day(5)}|Unknown|", f"|{day(5)}|") for line in (HEADER, ran)]
+    log, file = written(tmp_path, "\n".join([without[0], _without_eligible(ROWS[0]), without[1]]), timezone="UTC")
+    assert waits_of(load_waiting_jobs(file, log)) == [(5, 6, 1, "batch")]
+
+
+def _without_eligible(line):
+    cells = line.split("|")
+    return "|".join(cells[:5] + cells[6:])
+
+
+def test_eligible_times_in_the_hour_that_comes_twice_are_read_one_by_one(tmp_path, monkeypatch):
+    night = [
+        row("1", "2024-10-27T01:00:00", "2024-10-27T06:00:00", "cn1", "2024-10-26T20:00:00"),
+        row("2", "2024-10-27T04:00:00", "2024-10-27T06:00:00", "cn2", "2024-10-27T02:30:00"),
+    ]
+    found = []
+    for is_compiled in (True, False):
+        monkeypatch.setattr(sacct, "IS_COMPILED", is_compiled)
+        _, file = written(tmp_path, "\n".join([HEADER, *night]), timezone="Europe/Paris")
+        found.append([job["eligible"].isoformat() for job in pq.read_table(file).to_pylist()])
+    assert found[0] == found[1] == ["2024-10-26T18:00:00+00:00", "2024-10-27T00:30:00+00:00"]

@@ -270,6 +270,8 @@ class OrdinaryRowReader:
             ours = ("", self._rows.first_cluster)
             clusters = text_rows.values(column_of["cluster"], str, self._code_of_text.setdefault("cluster", {}), None)
             is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text_rows))
+        eligible_us, is_read = self._eligible_us(text_rows, column_of)
+        is_ordinary &= is_read
         job_rows = np.flatnonzero(is_ordinary)
         self._known_nodes.learn()
         list_column = column_of["nodelist"]
@@ -279,7 +281,7 @@ class OrdinaryRowReader:
         job_rows, n_nodes = job_rows[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
         first_node = first_of_each(n_nodes)
         limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
-        eligible_us = np.minimum(self._eligible_us(text_rows, column_of), start_us)
+        eligible_us = np.minimum(eligible_us, start_us)
         kind = self._kinds(text_rows, column_of)
         columns = start_us, end_us, limit_end_us, job_numbers, eligible_us, kind
         start_us, end_us, limit_end_us, job_numbers, eligible_us, kind = (column[job_rows] for column in columns)
@@ -298,14 +300,18 @@ class OrdinaryRowReader:
         time_us, is_plain = self._clock.plain_us(wall_us)
         return time_us, is_time & is_plain
 
-    def _eligible_us(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
-        """Return the times from which jobs could have started, ``NOT_KNOWN_US`` for those without a plain one."""
-        eligible_us = np.full(len(text_rows), NOT_KNOWN_US)
-        for column_name in fields.ELIGIBLE_COLUMNS:
-            if column_name in column_of and (eligible_us == NOT_KNOWN_US).any():
-                time_us, is_time = self._times(text_rows, column_of[column_name])
-                eligible_us = np.where((eligible_us == NOT_KNOWN_US) & is_time, time_us, eligible_us)
-        return eligible_us
+    def _eligible_us(
+        self, text_rows: TextRows, column_of: Mapping[str, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the times from which jobs could have started, and which cells are a plain one or none."""
+        column_name = fields.eligible_column(column_of)
+        if column_name not in column_of:
+            return np.full(len(text_rows), NOT_KNOWN_US), np.ones(len(text_rows), np.bool_)
+        time_us, is_read = self._times(text_rows, column_of[column_name])
+        time_us[~is_read] = NOT_KNOWN_US
+        for row in np.flatnonzero(text_rows.is_whole & ~is_read).tolist():
+            is_read[row] = text_rows.cell(row, column_of[column_name]).lower() in fields.ABSENT_TIMES
+        return time_us, is_read
 
     def _kinds(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the numbers of the rows' pairs of partition and QOS."""

@@ -96,7 +96,7 @@ def _row(job_document: Any, row_place: RowPlace) -> JobRow:
 
 
 def _submission(job_document: dict[str, Any], time_members: dict[str, Json]) -> Submission:
-    seconds = _optional(time_members.get("eligible")) or _optional(time_members.get("submission"))
+    seconds = _optional(time_members.get("eligible" if "eligible" in time_members else "submission"))
     partition, qos = (job_document.get(member) for member in ("partition", "qos"))
     return Submission(
         seconds * US if seconds else None,

@@ -326,12 +326,9 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
 
 
 def _eligible_us(cells: Mapping[str, str], clock: SlurmClock) -> int | None:
-    """Return the time from which a job could have started: its eligible time, else its submit time."""
-    for column_name in fields.ELIGIBLE_COLUMNS:
-        eligible_times = or_none(clock.read, cells[column_name]) if column_name in cells else None
-        if eligible_times:
-            return eligible_times[0]
-    return None
+    """Return the time from which a job could have started, the first of two in the night when clocks go back."""
+    eligible_times = or_none(clock.read, cells.get(fields.eligible_column(cells), ""))
+    return eligible_times[0] if eligible_times else None
 
 
 def _note_row_amount(cells: Mapping[str, str], report: ImportReport) -> None:

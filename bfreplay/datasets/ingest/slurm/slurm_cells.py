@@ -15,9 +15,6 @@ HOW = "`bfreplay ingest slurm --how` prints the command to run on your cluster"
 ABSENT_TIMES = frozenset({"", "0", "unknown", "none", "n/a", "(null)"})
 """Texts for no time, in lower case."""
 
-ELIGIBLE_COLUMNS = ("eligible", "submit")
-"""Columns of ``sacct``, in lower case, with the time from which a job could have started; the first one counts."""
-
 ABSENT_NODES = frozenset({"none assigned", "(null)", "none"})
 """Texts for a job without nodes, in lower case."""
 
@@ -53,6 +50,14 @@ def whole(cell_text: str) -> int | None:
 def count_column(column_names: Container[str]) -> str:
     """Return the column of ``sacct`` with the number of nodes, among these (lower case)."""
     return "nnodes" if "nnodes" in column_names else "allocnodes"
+
+
+def eligible_column(column_names: Container[str]) -> str:
+    """Return the column of ``sacct`` with the time from which a job could have started, among these (lower case).
+
+    Jobs that never could have no eligible time: their submit time must not stand for it.
+    """
+    return "eligible" if "eligible" in column_names else "submit"
 
 
 def duration_us(cell_text: str) -> int | None:
