@@ -12,6 +12,9 @@ class ReplayKeywords(TypedDict, total=False):
     cluster: str | None
     node_type: str | None
     pool: Literal["startable", "idle"]
+    partition: str | None
+    only_nodes: str | None
+    without: str | None
     window: tuple[str | float | date, str | float | date] | list[Any] | None
     measure: Sequence[int] | str | None
     round: float | None
@@ -56,6 +59,9 @@ class FinishKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     node_type: str | None
     pool: Literal["startable", "idle"]
+    partition: str | None
+    only_nodes: str | None
+    without: str | None
     window: tuple[str | float | date, str | float | date] | list[Any] | None
     policy: str
     round: float | None
@@ -90,6 +96,9 @@ class TuneKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     node_type: str | None
     pool: Literal["startable", "idle"]
+    partition: str | None
+    only_nodes: str | None
+    without: str | None
     window: tuple[str | float | date, str | float | date] | list[Any] | None
     measure: Sequence[int] | str | None
     policy: str
@@ -130,6 +139,9 @@ class RuleKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     node_type: str | None
     pool: Literal["startable", "idle"]
+    partition: str | None
+    only_nodes: str | None
+    without: str | None
     window: tuple[str | float | date, str | float | date] | list[Any] | None
     max_parallel: int | None
     settle: float | str

@@ -11,7 +11,7 @@ from bfreplay._compiling import expect_rows
 from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader, readable_by, recognise_files, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import AS_READ, BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
-from bfreplay.datasets.ingest.node_table import NodeTable
+from bfreplay.datasets.ingest.node_table import CPU_TYPE, NodeTable
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
@@ -207,6 +207,9 @@ def _give_units(
     record.give_inventory(table.rows, inventory_only)
     if record.n_given < len(table.rows):
         raise InputError("names of --units become one node by --node-names", file=units, fix="omit --node-names")
+    has_types = any(row.type not in ("", CPU_TYPE) for row in table.rows.values())
+    rows = zip(record.nodes, table.rows.values(), strict=True)
+    record.node_table = {node: (row.type if has_types else "", row.partitions) for node, row in rows}
     if unit == "node":
         return
     counts, cores = table.units(unit), [row.cores or 0 for row in table.rows.values()]

@@ -190,3 +190,39 @@ def test_pairs_of_partition_and_qos_without_end_are_bounded(tmp_path, monkeypatc
     read = read_log(tmp_path / "log", "slurm", ReadOptions(timezone="UTC"))
     assert read.record.report.facts[schedule.MANY_KINDS] == "2 are not kept"
     assert read.build(FULL).events.metadata.partitions == {"p0": ["cn1"], "p1": ["cn1"]}
+
+
+def test_a_table_of_nodes_says_types_and_partitions_also_of_gpus(tmp_path):
+    (tmp_path / "nodes.csv").write_text(
+        "node,gpus,cores,type,partitions\ncn1,2,8,a100,gpu;all\ncn2,2,8,,all\ncn[3-4],0,8,cpu,batch\n"
+    )
+    (tmp_path / "log").write_text("\n".join([HEADER, *ROWS]))
+    read = read_log(tmp_path / "log", "slurm", ReadOptions(timezone="UTC"), units=tmp_path / "nodes.csv")
+    metadata = read.build(FULL).events.metadata
+    assert metadata.partitions == {"all": ["cn1", "cn2"], "batch": ["cn3", "cn4"], "gpu": ["cn1"]}
+    assert metadata.node_types == {"a100": ["cn1"], "no type": ["cn2"], "cpu": ["cn3", "cn4"]}
+    rows = [f"{line}|{'cpu=2,gres/gpu=1' if 'cn' in line or line.startswith('5') else ''}" for line in ROWS]
+    (tmp_path / "log").write_text("\n".join([f"{HEADER}|AllocTRES", *rows]))
+    options = ReadOptions(timezone="UTC", unit="gpu")
+    read = read_log(tmp_path / "log", "slurm", options, units=tmp_path / "nodes.csv", job_names=True)
+    built = read.build(FULL)
+    gpus = ["cn1/gpu0", "cn1/gpu1", "cn2/gpu0", "cn2/gpu1"]
+    assert built.events.nodes == tuple(gpus)
+    assert built.events.metadata.partitions == {"all": gpus, "gpu": gpus[:2]}
+    built.write_batch_jobs(tmp_path / "jobs.parquet")
+    # of those that never started only job 5 says how many GPUs it wants; jobs on nodes without GPUs hold none
+    assert [(wait[2], wait[3]) for wait in waits_of(load_waiting_jobs(tmp_path / "jobs.parquet", built.events))] == [
+        (1, "batch"), (1, "gpu"), (1, "gpu,batch"),
+    ]  # fmt: skip
+
+
+def test_partitions_of_gpus_are_those_of_their_nodes(tmp_path):
+    (tmp_path / "nodes.csv").write_text("node,gpus,cores\ncn1,2,8\ncn2,2,8\ncn[3-4],0,8\n")
+    rows = [f"{line}|cpu=2,gres/gpu={2 if 'cn[1-2]' in line else 1}" for line in ROWS]
+    (tmp_path / "log").write_text("\n".join([f"{HEADER}|AllocTRES", *rows]))
+    read = read_log(tmp_path / "log", "slurm", ReadOptions(timezone="UTC", unit="gpu"), units=tmp_path / "nodes.csv")
+    # the jobs hold one GPU of each node, and the partition has both
+    partitions = read.build(FULL).events.metadata.partitions
+    assert partitions == {
+        "batch": ["cn1/gpu0", "cn1/gpu1"], "gpu": ["cn1/gpu0", "cn1/gpu1", "cn2/gpu0", "cn2/gpu1"],
+    }  # fmt: skip

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
+from bfreplay.datasets.ingest.occupancy.groups import partitions_of, types_of
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skip_counts
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
@@ -152,6 +153,7 @@ def build_events(
         _warn_of_gap(record, window, report, survey)
     note_rules_without_effect(record, plan, report)
     report.complete(plan.log_end_us, record.mean_node_hours)
+    inventory_names = sorted(node_name for node_name, is_out in zip(node_names, is_absent, strict=True) if not is_out)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=None if record.cluster is None else printable(record.cluster),
@@ -164,23 +166,12 @@ def build_events(
         skipped=skip_counts(report),
         unit="node" if record.units is None else record.units.kind,
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
-        partitions=_partitions(node_names, node_uses, is_absent),
+        node_types=types_of(record, inventory_names),
+        partitions=partitions_of(record, node_uses, inventory_names),
     )
-    inventory_names = sorted(node_name for node_name, is_out in zip(node_names, is_absent, strict=True) if not is_out)
     source = OccupancySource(record, plan, start=survey.start)
     events = NodeEvents(inventory_names, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, report, window, source)
-
-
-def _partitions(
-    node_names: Sequence[str], node_uses: inventory.NodeUse, is_absent: NDArray[np.bool_]
-) -> dict[str, list[str]]:
-    """Return the nodes of each partition, by the jobs that ran on them."""
-    by_partition = {
-        partition: sorted(node_names[node] for node in np.flatnonzero(is_used & ~is_absent[: len(is_used)]).tolist())
-        for partition, is_used in node_uses.partitions.items()
-    }
-    return {partition: nodes for partition, nodes in by_partition.items() if nodes}
 
 
 def _log_end_us(record: ScheduleRecord, rules: OccupancyRules) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -138,6 +138,8 @@ class ScheduleRecord:
         Names of jobs, for ``write_batch_jobs``; ``None``: not kept.
     kinds
         Number of each pair of partition and QOS, in order of appearance; ``("", "")`` is 0.
+    node_table
+        Type and partitions of nodes, by name, if a table of nodes was given.
     waited
         Jobs that never started; only noted while ``job_names`` are kept.
     outages_known
@@ -177,6 +179,7 @@ class ScheduleRecord:
         self.units: Units | None = None
         self.strange_nodes: dict[str, None] = {}
         self.kinds: dict[tuple[str, str], int] = {("", ""): 0}
+        self.node_table: Mapping[str, tuple[str, Sequence[str]]] = {}
         self.waited: list[WaitedJob] = []
 
     # ---- nodes -------------------------------------------------------------------------------------------------
@@ -343,9 +346,30 @@ class ScheduleRecord:
         self.jobs.add_with_nodes(jobs)
         self._note_jobs(jobs.start_us, jobs.end_us, jobs.count)
 
-    def add_waited(self, job: str | int, submission: Submission, until_us: int | None, count: int | None) -> None:
-        """Note a job that waited and never started; ``None``: until the end of the log, of one node."""
+    def add_waited(
+        self,
+        job: str | int,
+        submission: Submission,
+        until_us: int | None,
+        count: int | None,
+        wanted: Held | None = None,
+    ) -> None:
+        """Note a job that waited and never started, if since when and for how much is known.
+
+        Parameters
+        ----------
+        job, submission
+            As for ``add_job``.
+        until_us
+            Time at which it gave up; ``None``: it waits to the end of the log.
+        count, wanted
+            Nodes that it wanted (``None``: one), and units, which alone count in a log of units.
+        """
         eligible_us, until_us = submission.eligible_us, OPEN_END if until_us is None else until_us
+        if self.units is not None:
+            count = None if wanted is None else wanted.total(self.units.kind)
+            if not count:
+                return
         if self.job_names is None or eligible_us is None or not FIRST_TIME_US < eligible_us < until_us:
             return
         key, kind = job_key(job), self.kind_of(submission.partition, submission.qos)

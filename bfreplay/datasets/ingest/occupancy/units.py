@@ -29,6 +29,11 @@ class Held(NamedTuple):
     cores: int | NDArray[np.int64] | None = None
     is_whole: bool = False
 
+    def total(self, kind: str) -> int | None:
+        """Return the units of all its nodes together, ``"gpu"`` or ``"core"``; ``None`` if not known."""
+        n_units = self.gpus if kind == "gpu" else self.cores
+        return None if n_units is None else int(np.sum(n_units))
+
 
 NOT_TOLD = Held()
 

@@ -25,7 +25,7 @@ from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 _SACCT_NAMES = (
-    "JobIDRaw JobID Cluster Partition State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw NNodes "
+    "JobIDRaw JobID Cluster Partition QOS State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw NNodes "
     "NodeList Reservation AllocTRES Restarts"
 )
 SACCT_COLUMNS = tuple(_SACCT_NAMES.split())
@@ -120,7 +120,7 @@ _KNOWN = (
     KnownRows(XDMOD_COLUMNS, "the XDMoD export with sacct -n", is_utc=True),
     *(
         KnownRows(columns, _OWN)
-        for earlier in ((), ("AllocTRES",))  # not in the command of earlier versions
+        for earlier in ((), ("AllocTRES", "QOS"))  # not in the command of earlier versions
         for columns in (
             _without(*earlier),
             _without("Suspended", *earlier),

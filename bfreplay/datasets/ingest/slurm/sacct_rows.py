@@ -210,7 +210,8 @@ class JobRows:
         reason, warning = _reason_for_no_run(job_row)
         if reason in ("pending", "never started"):
             until_us = job_row.end[-1] if job_row.end and reason != "pending" else None
-            self._record.add_waited(self._identity(job_row), job_row.submission, until_us, job_row.count)
+            identity = self._identity(job_row)
+            self._record.add_waited(identity, job_row.submission, until_us, job_row.count, job_row.held)
         if warning:
             return report.skip_with_warning(reason, *job_row.at, warning=warning)
         if reason or start_time is None:
