@@ -234,6 +234,7 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | Non
         return None
     names, target = list(known), name.strip().lower()
     same_names = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(target)]
+    same_names = same_names or [name for name in names if name in target.split("_")]  # with_bound: bound, not without
     nearest_names = same_names or difflib.get_close_matches(target, names, n=1, cutoff=cutoff)
     return nearest_names[0] if nearest_names else None
 

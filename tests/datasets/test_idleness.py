@@ -236,7 +236,7 @@ def test_the_lengths_of_all_idle_intervals_add_up_to_the_integral_of_idle_nodes(
 def test_the_size_of_the_batches_changes_nothing(events: NodeEvents, rows: int) -> None:
     class InSmallBatches:
         nodes, window_start_us, window_end_us = events.nodes, events.window_start_us, events.window_end_us
-        metadata = events.metadata
+        metadata, selection = events.metadata, {}
 
         def batches(self):
             return events.batches(rows=rows)

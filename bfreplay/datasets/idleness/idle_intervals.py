@@ -45,6 +45,9 @@ Bin k holds lengths over ``SPECTRUM_OVER_US[k]`` and up to ``SPECTRUM_OVER_US[k 
 SPECTRUM_OVER_US.flags.writeable = False
 _LAST_UP_TO_US = US * 2**23  # 97 days: upper edge of the last bin if no idle interval is longer
 
+HEADLINE_S = 600
+"""First length of an idle interval in the paragraph; the second is an hour."""
+
 
 class NodeTime:
     """Base of records of node-time."""

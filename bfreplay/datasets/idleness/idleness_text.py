@@ -10,7 +10,8 @@ from typing import Any
 
 from bfreplay.datasets.idleness.bursts import BURST_SHARES, SETTLE_S, Bursts
 from bfreplay.datasets.idleness.figures import Idleness
-from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
+from bfreplay.datasets.idleness.idle_intervals import HEADLINE_S, LongerIdleIntervals
+from bfreplay.datasets.idleness.parts_text import answer_sentences, answer_tables
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS, Quantiles
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.log.metadata import UNITS
@@ -34,9 +35,6 @@ _BAR_WIDTH = 24
 _FACT_WIDTH = 20
 _NAMES_WIDTH = 80
 
-HEADLINE_S = 600
-"""First length of an idle interval in the paragraph; the second is an hour."""
-
 _HOUR_S, _DAY_S = 3_600, 86_400
 _DAY_NAMES = dict(
     zip(WEEKDAYS, ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"), strict=True)
@@ -50,8 +48,6 @@ def render(idleness: Idleness) -> str:
     value: a quantile of nothing, an hour outside the window.
     """
     warnings = [f"Warning: {sentence}" for sentence in idleness.origin.log_warnings.sentences(most=None)]
-    from bfreplay.datasets.idleness.parts_text import answer_sentences, answer_tables  # which describes several logs
-
     texts = [*map(wrapped, (warnings, answer_sentences(idleness), sentences(idleness)))]
     texts += [table.lines() for table in answer_tables(idleness)]
     tables = [longer_table(idleness), longest_table(idleness), width_table(idleness)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bfreplay.datasets.idleness.figures import Idleness
-from bfreplay.datasets.idleness.idleness_text import HEADLINE_S
+from bfreplay.datasets.idleness.idle_intervals import HEADLINE_S
 from bfreplay.datasets.idleness.parts import IdleParts, Part
 from bfreplay.datasets.idleness.quantiles import MEDIAN
 from bfreplay.datasets.idleness.reasons import FITS, NOBODY, TOO_WIDE, IdleReasons
