@@ -65,11 +65,14 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool, **option
     if any(run.is_file() or is_bundled(run) or (run.suffix and not run.exists()) for run in runs):
         _write_events(runs, options, out, force)
     elif given := [option_name(name) for name, value in options.items() if value not in (None, (), "startable")]:
+        replays = given[0] not in ("by", "batch-jobs", "tz")
         raise InputError(
             f"--{given[0]} is for logs: a run is of the nodes on which it was replayed",
             value=str(runs[0]),
             expected="files of EVENTS",
-            fix=f"replay with it: bfreplay replay EVENTS --{given[0]} ... --out RUN",
+            fix=f"replay with it: bfreplay replay EVENTS --{given[0]} ... --out RUN"
+            if replays
+            else f"describe the log of the run: bfreplay report EVENTS --{given[0]} ...",
         )
     elif len(runs) == 1 and (runs[0] / FINISH.record_file).is_file():
         from bfreplay.report.page.finish_page import write_finish_report

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.hints import did_you_mean
 from bfreplay.datasets.ingest.hostlists import expand_nodes
-from bfreplay.datasets.ingest.read_log import read_inventory
+from bfreplay.datasets.ingest.node_table import read_inventory
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.errors import InputError

@@ -187,3 +187,41 @@ def test_describe_shows_the_parts_first_and_json_has_all_of_them():
 def test_a_log_without_idle_time_has_no_sentence_about_it():
     assert part_sentences(idle_parts(log_of([]), "node")) == []
     assert str(bfreplay.describe(log_of([]), by="node")).startswith("None of 4 nodes is idle")
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "hours", "expected"),
+    [
+        # Samoa had no 30th of December 2011: Thursday is followed by Saturday
+        ("Pacific/Apia", "2011-12-29T15:00", 34, [("Thu", 19), ("Sat", 15)]),
+        # in St John's the clock went from 00:01 back to 23:01 of the day before
+        ("America/St_Johns", "2010-11-07T02:45", 24, [("Sat", 0), ("Sun", 24)]),
+        # in Havana the 10th of March 2013 began at 01:00
+        ("America/Havana", "2013-03-10T00:00", 24, [("Sat", 5), ("Sun", 19)]),
+    ],
+)
+def test_days_that_clocks_skip_or_repeat_have_the_time_that_they_had(zone, start, hours, expected):
+    start_us = int(datetime.fromisoformat(f"{start}+00:00").timestamp()) * S
+    log = log_of([], start_us, start_us + hours * HOUR, initial=IDLE)
+    parts = {part.name: part.idle_node_us / (4 * HOUR) for part in idle_parts(log, "weekday", zone).parts}
+    assert sum(parts.values()) == hours
+    assert all(idle_h > 0 for idle_h in parts.values())
+    for name, idle_h in expected:
+        assert abs(parts.get(name, 0) - idle_h) < 1, parts
+
+
+def test_the_last_month_of_the_calendar_ends_with_it():
+    end_us = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp()) * S
+    log = log_of([], end_us - 24 * HOUR, end_us, initial=IDLE)
+    assert [part.name for part in idle_parts(log, "month", "UTC").parts] == ["9999-12"]
+
+
+def test_names_of_partitions_that_could_be_taken_for_others_are_quoted():
+    partitions = {"a + b": ["n0"], "a": ["n1", "n1"], "b": ["n1"], "no partition": ["n2"]}
+    idle = idle_parts(log_of([], initial=IDLE, partitions=partitions), "partition")
+    assert [part.name for part in idle.parts] == ["'a + b'", "'no partition'", "a + b", "no partition"]
+
+
+def test_a_partition_with_a_node_that_the_log_does_not_have_is_refused():
+    with pytest.raises(InputError, match="node 'n9' of partition 'gpu' is not in the log"):
+        log_of([], partitions={"gpu": ["n0", "n9"]})

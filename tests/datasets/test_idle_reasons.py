@@ -33,7 +33,9 @@ def waiting(*jobs, n_unknown=0):
 
 def reasons(log, jobs):
     """All reasons of a log."""
-    return reasons_of(why_idle(log, jobs), bfreplay.describe(log).states, jobs.n_unknown)
+    return reasons_of(
+        why_idle(log, jobs), {state.state: state.node_us for state in bfreplay.describe(log).states}, jobs.n_unknown
+    )
 
 
 def seconds(found):

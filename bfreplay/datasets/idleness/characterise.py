@@ -151,7 +151,8 @@ def describe(
 
         waiting = load_waiting_jobs(Path(batch_jobs), remaining)
         groups = why_idle(remaining, waiting, np.isin(remaining.nodes, node_events.nodes))
-        reasons = reasons_of(groups, idleness.states, waiting.n_unknown)
+        state_us = {state.state: state.node_us for state in idleness.states}
+        reasons = reasons_of(groups, state_us, waiting.n_unknown)
     parts = None if by is None else idle_parts(node_events, by, tz)
     return replace(idleness, parts=parts, reasons=reasons, left_out_us=left_out_us)
 

@@ -118,7 +118,7 @@ def idle_parts(log: NodeEvents, by: str, time_zone: str | None = None) -> IdlePa
     counts = np.bincount(of_node, minlength=len(names))
     span_us = window_us[1] - window_us[0]
     parts = tally.parts(names, counts.tolist(), (counts * span_us).tolist(), tally.unused(log, of_node, len(names)))
-    return IdleParts(by, None, tuple(sorted(parts, key=lambda part: -part.idle_node_us)))
+    return IdleParts(by, None, tuple(sorted(parts, key=lambda part: (-part.idle_node_us, part.name))))
 
 
 def node_groups(log: NodeEvents, by: str) -> tuple[list[str], NDArray[np.int64]]:
@@ -137,28 +137,42 @@ def node_groups(log: NodeEvents, by: str) -> tuple[list[str], NDArray[np.int64]]
             fix="import it again with --units FILE, a table of nodes"
             + ("" if by == "type" else ", or with the column Partition of its jobs"),
         )
+    sets, of_node = partition_sets(log)
+    return [" + ".join(map(_quoted, of_set)) or NO_PARTITION for of_set in sets], of_node
+
+
+def partition_sets(log: NodeEvents) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+    """Return the sets of partitions that nodes are in, in order, and the set of each node, ``(N,)``."""
     partitions_of: dict[str, list[str]] = {node: [] for node in log.nodes}
-    for partition, nodes in log.metadata.partitions.items():
-        for node in nodes:
+    for partition, nodes in sorted(log.metadata.partitions.items()):
+        for node in dict.fromkeys(nodes):
             partitions_of[node].append(partition)
-    name_of = [" + ".join(sorted(partitions)) or NO_PARTITION for partitions in partitions_of.values()]
-    number = {name: index for index, name in enumerate(sorted(set(name_of)))}
-    return list(number), np.array([number[name] for name in name_of])
+    set_of = [*map(tuple, partitions_of.values())]
+    number = {of_set: index for index, of_set in enumerate(sorted(set(set_of)))}
+    return list(number), np.array([number[of_set] for of_set in set_of])
+
+
+def _quoted(partition: str) -> str:
+    """Return the name of a partition, in quotes if it could be taken for several, or for none."""
+    return f"'{partition}'" if " + " in partition or partition == NO_PARTITION else partition
 
 
 def _periods(start_us: int, end_us: int, zone: tzinfo, by: str) -> tuple[NDArray[np.int64], list[str]]:
     """Return the edges of the months or days in a window, on the clock of ``zone``, and the name of each."""
     first = (EPOCH + timedelta(microseconds=start_us)).astimezone(zone)
-    begin, edges_us, names = datetime(first.year, first.month, first.day, tzinfo=zone), [start_us], []
+    begin, edges_us, names = first.replace(hour=0, minute=0, second=0, microsecond=0, fold=0), [start_us], []
     while edges_us[-1] < end_us:
-        if by == "month":
-            names.append(f"{begin.year:04}-{begin.month:02}")
-            begin = datetime(begin.year + begin.month // 12, begin.month % 12 + 1, 1, tzinfo=zone)
-        else:
-            names.append(WEEKDAYS[begin.weekday()])
-            following = begin.date() + timedelta(days=1)
-            begin = datetime(following.year, following.month, following.day, tzinfo=zone)
-        edges_us.append(min((begin - EPOCH) // MICROSECOND, end_us))
+        name = f"{begin.year:04}-{begin.month:02}" if by == "month" else WEEKDAYS[begin.weekday()]
+        try:
+            # the clock of the next day, or of a day in the next month
+            later = begin.date() + timedelta(days=1 if by == "weekday" else 32 - begin.day)
+            begin = datetime(later.year, later.month, later.day if by == "weekday" else 1, tzinfo=zone)
+            edge_us = min((begin - EPOCH) // MICROSECOND, end_us)
+        except OverflowError:  # the calendar ends with the year 9999
+            edge_us = end_us
+        if edge_us > edges_us[-1]:  # where clocks skip a day, that day has no time
+            edges_us.append(edge_us)
+            names.append(name)
     return np.array(edges_us), names
 
 

@@ -205,7 +205,8 @@ def _figures(idleness: Idleness) -> dict[str, tuple[Kind, float | None]]:
     }
     figures |= {state.state: ("amount", state.node_us / span_us) for state in idleness.states[1:] if state.node_us}
     figures |= {reason: ("amount", nodes) for reason, nodes in _reason_nodes(idleness).items()}
-    return figures | {name: ("amount", nodes) for name, nodes in _part_nodes(idleness).items()}
+    by = "" if idleness.parts is None else idleness.parts.by
+    return figures | {f"{name} ({by})": ("amount", nodes) for name, nodes in _part_nodes(idleness).items()}
 
 
 def _sign(change: float) -> str:

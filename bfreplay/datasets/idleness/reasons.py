@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.datasets.idleness.parts import NO_PARTITION, node_groups
+from bfreplay.datasets.idleness.parts import NO_PARTITION, node_groups, partition_sets
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US
@@ -18,7 +18,6 @@ from bfreplay.documents import Json
 
 if TYPE_CHECKING:
     from bfreplay.datasets.batch_jobs import WaitingJobs
-    from bfreplay.datasets.idleness.figures import StateTime
 
 _IDLE = int(NodeState.IDLE)
 _NOBODY, _TOO_WIDE, _FITS = range(3)
@@ -88,16 +87,10 @@ def why_idle(
     is_shown
         Nodes whose time is returned, ``(N,)``; jobs may use the others too. ``None``: all.
     """
-    has_partitions = bool(log.metadata.partitions)
-    names, of_node = [NO_PARTITION], np.zeros(len(log.nodes), np.int64)
-    if has_partitions:
-        names, of_node = node_groups(log, "partition")
-    partitions = ["", *log.metadata.partitions]
-    is_in = np.zeros((len(names), len(partitions)), np.bool_)
-    is_in[:, 0] = True  # jobs of no partition may use every node
-    for group, name in enumerate(names):
-        for partition in name.split(" + ") if has_partitions and name != NO_PARTITION else ():
-            is_in[group, partitions.index(partition)] = True
+    sets, of_node = partition_sets(log)
+    names = [*node_groups(log, "partition")[0]] if log.metadata.partitions else [NO_PARTITION]
+    partitions = ["", *log.metadata.partitions]  # jobs of no partition may use every node
+    is_in = np.array([[not name or name in of_set for name in partitions] for of_set in sets])
     if is_shown is not None:  # the others are groups of their own
         of_node, is_in = np.where(is_shown, of_node, of_node + len(names)), np.concatenate([is_in, is_in])
     sweep = _Sweep(
@@ -123,11 +116,10 @@ def why_idle(
     }
 
 
-def reasons_of(groups: dict[str, dict[str, int]], states: Sequence[StateTime], n_unknown: int) -> IdleReasons:
-    """Return all reasons: those of idle nodes, by ``why_idle``, and the other states of the same nodes."""
+def reasons_of(groups: dict[str, dict[str, int]], state_us: Mapping[str, int], n_unknown: int) -> IdleReasons:
+    """Return all reasons: those of idle nodes, by ``why_idle``, and the node-time of the same nodes in other states."""
     node_us = {reason: sum(of_group[reason] for of_group in groups.values()) for reason in (NOBODY, TOO_WIDE, FITS)}
-    of_state = {state.state: state.node_us for state in states}
-    node_us |= {reason: of_state.get(state.name.lower(), 0) for state, reason in REASON_OF_STATE.items()}
+    node_us |= {reason: state_us.get(state.name.lower(), 0) for state, reason in REASON_OF_STATE.items()}
     shown = {reason: time_us for reason, time_us in node_us.items() if time_us}
     return IdleReasons(shown, {} if [*groups] == [NO_PARTITION] else groups, n_unknown)
 

@@ -1,4 +1,4 @@
-"""Table of a machine's nodes with their GPUs, cores, type and partitions: a CSV file, or ``scontrol show node``."""
+"""Nodes of a machine: their names, or a table with GPUs, cores, type and partitions (CSV, ``scontrol show node``)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ _GRES = re.compile(r"gpu(?::([^:]+))??(?::no_consume)?(?::(\d{1,6}))?", re.ASCII
 _SOCKETS = re.compile(r"\([^)]*\)")  # may have commas
 _SHARED_GPU = re.compile(r"(?:^|,)gres/(?:shard|mps)(?::[^,=]*)?=[1-9]", re.ASCII)
 _TRES = re.compile(r"(?:^|,)(cpu|gres/gpu(?::[^,=]*)?)=(\d{1,12})(?=,|$)", re.ASCII)
+
+
+_HEADERS = frozenset({"nodelist", "node", "nodes", "nodename", "hostname", "hostnames", "host", "hosts", "name"})
 
 
 class NodeRow(NamedTuple):
@@ -153,3 +156,36 @@ def _slurm_rows(log_file: LogFile) -> Iterator[tuple[str, str, NodeRow]]:
         partitions = tuple(filter(None, fields.get("Partitions", "").split(",")))
         node_type = (gres[0][1] or "gpu") if gres else "gpu" if gpus else CPU_TYPE
         yield place, node, NodeRow(gpus, of_config[1] if cores is None else cores, node_type, partitions)
+
+
+def read_inventory(path: Path) -> tuple[str, ...]:
+    """Read the names of all nodes: a name or a node list (``cn[001-128]``) per line; ``#`` begins a comment.
+
+    Output of ``sinfo -a -N -h -o %N`` or ``scontrol show hostnames``, or written by hand. Repeated names count once.
+
+    Raises
+    ------
+    InputError
+        A line is not a list of nodes, or the file has no node.
+    """
+    check_is_file(path)
+    node_names: dict[str, None] = {}
+    for line_number, line_text in LogFile(path).lines():
+        names_text = line_text.split("#", 1)[0].strip()
+        try:
+            if names_text.lower() in _HEADERS:
+                raise ValueError("it is a column header")
+            node_names.update(dict.fromkeys(expand_nodes(names_text)))
+        except ValueError as error:
+            raise InputError(
+                f"this is not a node or list of nodes: {error}",
+                file=path,
+                row=f"line {line_number}",
+                value=names_text,
+                expected="one name or node list a line, such as cn001 or cn[001-128], and nothing else",
+                fix="on the cluster: sinfo -a -N -h -o %N | sort -u > nodes.txt (Slurm); "
+                "pbsnodes -a -F dsv | cut -d'|' -f1 | sed 's/Name=//' > nodes.txt (PBS Pro)",
+            ) from None
+    if not node_names:
+        raise InputError("the file names no node", file=path, expected="names of nodes", fix="check the file")
+    return tuple(node_names)

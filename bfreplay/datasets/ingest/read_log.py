@@ -9,9 +9,8 @@ from pathlib import Path
 
 from bfreplay._compiling import expect_rows
 from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader, readable_by, recognise_files, refuse_events
-from bfreplay.datasets.ingest.hostlists import expand_nodes
-from bfreplay.datasets.ingest.log_file import AS_READ, BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
-from bfreplay.datasets.ingest.node_table import CPU_TYPE, NodeTable
+from bfreplay.datasets.ingest.log_file import AS_READ, BARE_RETURNS, JOINED_ROWS, OpenedLog
+from bfreplay.datasets.ingest.node_table import CPU_TYPE, NodeTable, read_inventory
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
@@ -22,7 +21,6 @@ from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import UNITS, SourceFile
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.errors import InputError
 from bfreplay.options import flag_of
 from bfreplay.wording import count
@@ -34,7 +32,6 @@ Progress = Callable[[int, int], None]
 
 _ROW_BYTES = 8
 """Bytes of a scheduler's log that take an interpreted loop as long as one event."""
-_HEADERS = frozenset({"nodelist", "node", "nodes", "nodename", "hostname", "hostnames", "host", "hosts", "name"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,36 +318,3 @@ def ingest(
     if batch_jobs is not None:
         import_.write_batch_jobs(batch_jobs)
     return import_.events, import_.report
-
-
-def read_inventory(path: Path) -> tuple[str, ...]:
-    """Read the names of all nodes: a name or a node list (``cn[001-128]``) per line; ``#`` begins a comment.
-
-    Output of ``sinfo -a -N -h -o %N`` or ``scontrol show hostnames``, or written by hand. Repeated names count once.
-
-    Raises
-    ------
-    InputError
-        A line is not a list of nodes, or the file has no node.
-    """
-    check_is_file(path)
-    node_names: dict[str, None] = {}
-    for line_number, line_text in LogFile(path).lines():
-        names_text = line_text.split("#", 1)[0].strip()
-        try:
-            if names_text.lower() in _HEADERS:
-                raise ValueError("it is a column header")
-            node_names.update(dict.fromkeys(expand_nodes(names_text)))
-        except ValueError as error:
-            raise InputError(
-                f"this is not a node or list of nodes: {error}",
-                file=path,
-                row=f"line {line_number}",
-                value=names_text,
-                expected="one name or node list a line, such as cn001 or cn[001-128], and nothing else",
-                fix="on the cluster: sinfo -a -N -h -o %N | sort -u > nodes.txt (Slurm); "
-                "pbsnodes -a -F dsv | cut -d'|' -f1 | sed 's/Name=//' > nodes.txt (PBS Pro)",
-            ) from None
-    if not node_names:
-        raise InputError("the file names no node", file=path, expected="names of nodes", fix="check the file")
-    return tuple(node_names)

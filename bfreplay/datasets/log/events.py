@@ -84,6 +84,7 @@ class NodeEvents:
         self.log_nodes = self.nodes
         check_nodes(self.nodes, source.file, metadata.n_nodes_at_start)
         self.node_types = NodeTypes.of(self.nodes, metadata.node_types, source.file)
+        _check_partitions(self.nodes, metadata.partitions, source.file)
         if self.window_start_us >= self.window_end_us:
             raise InputError(
                 "the log covers no time: its window ends where it starts, or before",
@@ -462,6 +463,22 @@ def check_nodes(nodes: Sequence[str], file: Path | None, n_sorted: int | None = 
             value=next(second for first, second in itertools.pairwise(at_start) if first > second),
             expected="names in sorted order",
         )
+
+
+def _check_partitions(nodes: Sequence[str], partitions: Mapping[str, Sequence[str]], file: Path | None) -> None:
+    """Refuse partitions with nodes that the log does not have."""
+    known = set(nodes)
+    for partition, members in partitions.items():
+        checks.name("partition", partition, "partitions", file)
+        if strange := next((node for node in members if node not in known), None):
+            raise InputError(
+                f"node {strange!r} of partition {partition!r} is not in the log",
+                file=file,
+                column="partitions",
+                value=partition,
+                expected="nodes of the log",
+                fix="write the log again",
+            )
 
 
 _FIXES = {
