@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from bfreplay.datasets.idleness.parts_text import (
 from bfreplay.datasets.idleness.side_by_side import SideBySide
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.report.figures.figure import PageFigure
-from bfreplay.report.figures.marks import ROWS, Mark, Trace
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, in_lines
 from bfreplay.report.page.headline import Card, warnings_card
 from bfreplay.report.page.sections import Section, page_table, result_page
 from bfreplay.report.page.templates import check_report, write_page
@@ -31,7 +32,7 @@ from bfreplay.runs.metric import number
 from bfreplay.versions import versions
 from bfreplay.wording import ShownTable
 
-_MOST_BARS = 40
+_MOST_BARS, _LONGEST = 40, 40
 
 
 def write_idleness_report(
@@ -72,26 +73,40 @@ def _sections(described: SideBySide) -> Iterator[Section]:
     labels, logs = described.labels, described.logs
     if len(logs) > 1:
         yield _tables("side-by-side", "Side by side", "", [comparison_table(labels, logs)])
-    if all(log.reasons is not None for log in logs):
-        of_logs = {label: log.reasons.node_us for label, log in zip(labels, logs, strict=True) if log.reasons}
-        words = " ".join(sentence for log in logs if log.reasons for sentence in reason_sentences(log.reasons))
-        tables = [page_table(table) for log in logs if log.reasons for table in reason_tables(log.reasons)]
-        yield Section("reasons", "Why no job ran", words, _bars(of_logs), tables, folded=False)
-    if all(log.parts is not None for log in logs):
-        shown = [log.parts for log in logs if log.parts]
-        of_parts = {
-            label: {part.name: part.idle_node_us for part in parts.parts[:_MOST_BARS]}
-            for label, parts in zip(labels, shown, strict=True)
+    reasons = {label: log.reasons for label, log in zip(labels, logs, strict=True) if log.reasons}
+    if reasons:
+        words = [sentence for of_log in reasons.values() for sentence in reason_sentences(of_log)]
+        tables = {label: reason_tables(of_log) for label, of_log in reasons.items()}
+        bars = {label: of_log.node_us for label, of_log in reasons.items()}
+        yield _section("reasons", "Why no job ran", words, _bars(bars), tables)
+    parts = {label: log.parts for label, log in zip(labels, logs, strict=True) if log.parts}
+    if parts:
+        words = [sentence for of_log in parts.values() for sentence in part_sentences(of_log)]
+        tables = {label: [part_table(of_log, most=None)] for label, of_log in parts.items()}
+        bars = {
+            label: {part.name: part.idle_node_us for part in of_log.parts[:_MOST_BARS]}
+            for label, of_log in parts.items()
         }
-        words = " ".join(sentence for parts in shown for sentence in part_sentences(parts))
-        tables = [page_table(part_table(parts, most=None)) for parts in shown]
-        yield Section("parts", f"Idle time by {shown[0].by}", words, _bars(of_parts), tables, folded=False)
+        yield _section("parts", f"Idle time by {next(iter(parts.values())).by}", words, _bars(bars), tables)
     if len(logs) == 1:
         tables_of_log = [longer_table(logs[0]), longest_table(logs[0]), width_table(logs[0])]
         if logs[0].week is not None:
             tables_of_log.append(hour_table(logs[0].week, logs[0].mean_idle_nodes))
-        words = " ".join(sentences(logs[0])[1:])
-        yield _tables("tables", "How long, how many, when", words, [table for table in tables_of_log if table.rows])
+        words_of_log = " ".join(sentences(logs[0])[1:])
+        shown = [table for table in tables_of_log if table.rows]
+        yield _tables("tables", "How long, how many, when", words_of_log, shown)
+
+
+def _section(
+    name: str, title: str, words: list[str], figure: PageFigure, tables: Mapping[str, list[ShownTable]]
+) -> Section:
+    """Return a section with the tables of each log, which have its label if there are several."""
+    labelled = [
+        replace(table, caption=f"{label}: {table.caption}") if len(tables) > 1 else table
+        for label, of_log in tables.items()
+        for table in of_log
+    ]
+    return Section(name, title, " ".join(words), figure, [*map(page_table, labelled)], folded=False)
 
 
 def _tables(name: str, title: str, words: str, tables: list[ShownTable]) -> Section:
@@ -105,7 +120,7 @@ def _bars(node_us_of_logs: dict[str, dict[str, int]]) -> PageFigure:
         Mark.of_run(number_of_log).bars(
             label,
             [of_log.get(name, 0) / HOUR_US for name in names],
-            names,
+            [in_lines(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...", 24) for name in names],
             f"{label}: %{{y}}: %{{x:,.4~r}} node-hours",
             orientation="h",
         )

@@ -13,14 +13,16 @@ import pytest
 
 from bfreplay import describe
 from bfreplay.commands.report import report
-from bfreplay.datasets import load_events
+from bfreplay.datasets import load_events, write_events
 from bfreplay.datasets.bundled import sample_events_path
 from bfreplay.datasets.idleness.idleness_text import hour_table, when_idle
+from bfreplay.datasets.idleness.side_by_side import SideBySide
 from bfreplay.experiments.finish_text import answer_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep, sweep
 from bfreplay.report.page.document import write_report
 from bfreplay.report.page.finish_page import title_of, write_finish_report
+from bfreplay.report.page.idleness_page import write_idleness_report
 from bfreplay.report.page.sections import hour_sections, page_table
 from bfreplay.report.page.sweep_page import axes_of, write_sweep_report
 from bfreplay.result_folders.comparison import Estimate
@@ -119,6 +121,42 @@ def test_the_page_of_a_sweep_has_its_answer_its_picture_and_links(swept, open_pa
     assert links == [f"{runs[0]}.html", *runs[1:]]
     heights = opened.run("pageFigures[0].frame.data.map((trace) => Array.from(trace.y))")
     assert np.allclose(np.concatenate(heights[:2]), samples)
+    _check_accessibility(opened)
+
+
+@pytest.fixture(scope="module")
+def months(tmp_path_factory):
+    """Two halves of the bundled log, in partitions with names of a stranger."""
+    folder, log = tmp_path_factory.mktemp("months"), load_events(sample_events_path())
+    names = ["<b>batch</b>", "gpu", "a partition with a name that is far longer than any that fits"]
+    partitions = {name: log.nodes[k * 60 : k * 60 + 90] for k, name in enumerate(names)}
+    middle_us = (log.window_start_us + log.window_end_us) // 2
+    files = []
+    halves = (log.window_start_us, middle_us), (middle_us, log.window_end_us)
+    for name, half in zip(("june.parquet", "july.parquet"), halves, strict=True):
+        part = log.between(*half)
+        part.metadata = replace(log.metadata, partitions=partitions)
+        write_events(part, folder / name)
+        files.append(folder / name)
+    return files
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+@pytest.mark.parametrize("n_logs", [1, 2])
+def test_the_page_of_logs_can_be_read_on_a_phone_and_in_the_dark(months, open_page, tmp_path, width, scheme, n_logs):
+    described = SideBySide.describe(months[:n_logs], by="partition")
+    page = write_idleness_report(described, {"by": "partition"}, tmp_path / "idle.html")
+    opened = open_page(page, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    assert opened.run("document.documentElement.scrollWidth") == width
+    assert (opened.wide_plots(), opened.run(TEXTS)) == ([], 0)
+    rows = opened.column("parts-table-1", "partition")
+    assert rows[-1] == "all"
+    assert "<b>batch</b>" in rows
+    answer = opened.page.locator("#answer .sentence").inner_text()
+    assert answer.startswith(
+        "By partition, most" if n_logs == 1 else "From june.parquet to july.parquet, mean idle nodes"
+    )
     _check_accessibility(opened)
 
 
