@@ -29,6 +29,7 @@ from bfreplay.outputs import written_whole
 
 VERSION_KEY, VERSION = b"bfreplay.batch_jobs", b"1"
 BATCH_ROWS = 16_384
+_NO_WIDTH = -1
 GROUP_NODES = 1 << 20
 """Least number of nodes of all jobs in a row group, but the last."""
 
@@ -48,7 +49,8 @@ class Waited:
     eligible_us
         Time from which each could have started, ``(J,) int64``; ``NOT_KNOWN_US`` where the log does not tell.
     wanted
-        Nodes that each wanted, ``(J,) int64``; 0 for a row with the missing nodes of a job that runs.
+        Nodes that each wanted, ``(J,) int64``; 0 for a row with the missing nodes of a job that runs, below 0 where
+        the log does not tell.
     partition, qos
         Of each, J texts; empty where the log does not tell.
     """
@@ -156,7 +158,7 @@ def _waited_columns(jobs: BatchJobs) -> list[Any]:
     waited, eligible = jobs.waited, as_arrow(jobs.waited.eligible_us, _TIME)
     is_known = pa.array((waited.eligible_us != NOT_KNOWN_US).tolist(), pa.bool_())
     texts = (pa.array([text or None for text in column], pa.string()) for column in (waited.partition, waited.qos))
-    wanted = as_arrow(waited.wanted.astype(np.int32), pa.int32())
+    wanted = pa.array([width if width >= 0 else None for width in waited.wanted.tolist()], pa.int32())
     return [pc.if_else(is_known, eligible, pa.scalar(None, _TIME)), wanted, *texts]
 
 
@@ -208,7 +210,7 @@ class WaitingJobs:
 
     ``eligible_us`` and ``until_us``: from when to when each waited, ``(W,) int64``; ``wanted``: the nodes that it
     wanted, ``(W,)``; ``partition``: its place in ``partitions``, ``(W,)``, whose first name is empty (not known).
-    ``n_unknown`` further jobs have no eligible time.
+    Of the jobs of the whole file, ``n_known`` have an eligible time and a number of nodes, ``n_unknown`` have not.
     """
 
     eligible_us: NDArray[np.int64]
@@ -216,6 +218,7 @@ class WaitingJobs:
     wanted: NDArray[np.int64]
     partition: NDArray[np.int64]
     partitions: tuple[str, ...]
+    n_known: int
     n_unknown: int
 
 
@@ -229,30 +232,39 @@ def load_waiting_jobs(path: Path | str, log: NodeEvents) -> WaitingJobs:
     """
     file = Path(path)
     schema, _ = _schema_of(file)
-    if missing := [field.name for field in _WAITED if [f.type for f in schema if f.name == field.name] != [field.type]]:
-        problem = "the file does not say since when the batch jobs waited: an older version wrote it"
-        raise InputError(problem, file=file, column=missing[0], expected=", ".join(_WAITED.names), fix=_FIX)
+    for field in _WAITED:
+        kinds = [other.type for other in schema if other.name == field.name]
+        if kinds != [field.type]:
+            problem = "the file does not say since when the batch jobs waited, as one of an older version"
+            expected = f"{field.type}, once"
+            raise InputError(
+                problem, file=file, column=field.name, value=[*map(str, kinds)], expected=expected, fix=_FIX
+            )
     _check_log(LogHeader.from_text(schema.metadata[PARQUET_KEY], file), log, file)
-    number_of, n_unknown, row = {"": 0}, 0, 1
+    number_of, n_known, n_unknown, row = {"": 0}, 0, 0, 1
     pieces = [np.zeros((4, 0), np.int64)]
     for batch in read_batches(file, ["start", *_WAITED.names[:-1]], ["partition"], BATCH_ROWS):
         until_us = Column(batch.column("start"), "start", file, row).times_us()
         eligible_us = as_numpy(batch.column("eligible").cast(pa.int64()).fill_null(NOT_KNOWN_US))
-        wanted = as_numpy(batch.column("wanted").fill_null(0)).astype(np.int64)
+        wanted = as_numpy(batch.column("wanted").fill_null(_NO_WIDTH)).astype(np.int64)
         texts = batch.column("partition").fill_null("").dictionary_encode()
         numbers = [number_of.setdefault(text, len(number_of)) for text in texts.dictionary.to_pylist()]
         partition = np.array([*numbers, 0], np.int64)[as_numpy(texts.indices)]
-        late = first_true(eligible_us > until_us)
-        if late is not None:
-            problem, value = "the job started before it was eligible", iso_utc(int(eligible_us[late]))
-            raise InputError(problem, file=file, row=row + late, column="eligible", value=value, fix=_FIX)
-        is_known = eligible_us != NOT_KNOWN_US
-        n_unknown += int(np.count_nonzero(~is_known & (wanted > 0)))
-        is_inside = is_known & (wanted > 0) & (until_us > log.window_start_us) & (eligible_us < log.window_end_us)
+        for is_bad, column, problem in (
+            (eligible_us > until_us, "eligible", "the job started before it was eligible"),
+            (wanted < _NO_WIDTH, "wanted", "the job wanted less than no node"),
+        ):
+            if (bad_index := first_true(is_bad)) is not None:
+                value = str(batch.column(column)[bad_index].as_py())
+                raise InputError(problem, file=file, row=row + bad_index, column=column, value=value, fix=_FIX)
+        is_known = (eligible_us != NOT_KNOWN_US) & (wanted > 0)
+        n_known += int(np.count_nonzero(is_known))
+        n_unknown += int(np.count_nonzero(~is_known & (wanted != 0)))
+        is_inside = is_known & (until_us > log.window_start_us) & (eligible_us < log.window_end_us)
         pieces.append(np.stack([eligible_us, until_us, wanted, partition])[:, is_inside])
         row += batch.num_rows
     eligible_us, until_us, wanted, partition = np.concatenate(pieces, axis=1)
-    return WaitingJobs(eligible_us, until_us, wanted, partition, tuple(number_of), n_unknown)
+    return WaitingJobs(eligible_us, until_us, wanted, partition, tuple(number_of), n_known, n_unknown)
 
 
 def _schema_of(file: Path) -> tuple[Any, Any]:

@@ -6,7 +6,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from os.path import isfile
+from os import PathLike
+from os.path import isfile, join
 from pathlib import Path
 
 import numpy as np
@@ -52,13 +53,18 @@ def select_nodes(
         selection["partition"] = partition
     for option, list_text in (("only_nodes", only_nodes), ("without", without)):
         if list_text is not None:
-            # a run keeps the names, not the file; a list may be too long for the name of one
-            is_file = isfile(list_text)  # noqa: PTH113  # Path.is_file raises an error then
-            names = ",".join(read_inventory(Path(list_text))) if is_file else list_text
+            names = named_nodes(list_text)
             is_named = _is_among(log, _known_nodes(log, option, names))
             is_kept &= is_named if option == "only_nodes" else ~is_named
             selection[option] = names
     return part_of(log, is_kept, selection) if selection else log
+
+
+def named_nodes(list_text: str, folder: str | PathLike[str] = "") -> str:
+    """Return a list of nodes as it is, or the names in the file of this name below ``folder``, with commas between."""
+    place = join(folder, list_text)  # noqa: PTH118  # as isfile below
+    # a list may be too long for a name, for which Path.is_file raises an error
+    return ",".join(read_inventory(Path(place))) if isfile(place) else list_text  # noqa: PTH113
 
 
 def part_of(log: NodeEvents, is_kept: NDArray[np.bool_], selection: Mapping[str, str]) -> NodeEvents:

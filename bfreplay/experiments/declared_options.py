@@ -51,11 +51,11 @@ def _batch_option(default: _Value, check: Callable[[str, Any], Any], text: str, 
     return option(default, check, BATCH_JOBS, text, not_on_cluster=_NO_BATCH_JOBS, **attributes)
 
 
-def _part_option(text: str, metavar: str) -> str | None:
+def _part_option(text: str, metavar: str, check: Callable[[str, Any], Any]) -> str | None:
     """Return an option that chooses a part of the machine."""
     declared: str | None = option(
         None,
-        checks.text,
+        check,
         LOG,
         text,
         usual="all nodes",
@@ -129,15 +129,16 @@ class DeclaredOptions:
         not_on_cluster=("all nodes of a cluster are there for training", "remove --pool"),
     )
     partition: str | None = _part_option(
-        "The nodes of this partition only, those that it shares with others included.", "NAME"
+        "The nodes of this partition only, those that it shares with others included.", "NAME", checks.text
     )
     only_nodes: str | None = _part_option(
-        "These nodes only: a node list such as cn[01-20],gpu1, or a file with names.", "NODES"
+        "These nodes only: a node list such as cn[01-20],gpu1, or a file with names.", "NODES", option_checks.node_list
     )
     without: str | None = _part_option(
         "All but these nodes, as if they were drained: a node list or a file. The batch jobs that ran there are left "
         "out too, not moved.",
         "NODES",
+        option_checks.node_list,
     )
     window: tuple[str | float | date, str | float | date] | None = option(
         None,
@@ -456,6 +457,9 @@ OPTIONS = options_of(DeclaredOptions)
 _OF_FILES = (option_checks.path, option_checks.log, option_checks.jobs)
 FILE_OPTIONS = tuple(name for name, declaration in OPTIONS.items() if declaration.check in _OF_FILES)
 """Options that name files; in Python, a log and jobs may be objects."""
+
+NODE_LISTS = tuple(name for name, declaration in OPTIONS.items() if declaration.check is option_checks.node_list)
+"""Options that may name a file of nodes, whose names they then have."""
 
 FIELDS = {option_name(name): name for name, declaration in OPTIONS.items() if not declaration.is_permission}
 """Fields by the option's name on the command line and in TOML files."""

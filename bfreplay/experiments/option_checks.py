@@ -44,6 +44,13 @@ def jobs(name: str, value: Any) -> JobSet | JobSource | str:
     return path(name, value) if value is None or isinstance(value, str | PathLike) else workload_of(value)
 
 
+def node_list(name: str, value: object, folder: str | PathLike[str] = "") -> str:
+    """Check a list of nodes, and return it; of a file with names, below ``folder``, these, which a run keeps."""
+    from bfreplay.datasets.node_selection import named_nodes
+
+    return named_nodes(checks.text(name, value), folder)
+
+
 def window(name: str, value: object) -> tuple[str, str]:
     """Check two times, and return them as text; TOML also has dates, and numbers for epoch seconds."""
     pair = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES, OPTIONS, DeclaredOptions
+from bfreplay.experiments.declared_options import (
+    FIELDS,
+    FILE_OPTIONS,
+    NODE_LISTS,
+    OPTION_NAMES,
+    OPTIONS,
+    DeclaredOptions,
+)
+from bfreplay.experiments.option_checks import node_list
 from bfreplay.options import add_options, checked_keywords, option_name
 
 if TYPE_CHECKING:
@@ -71,6 +79,9 @@ class RunOptions(DeclaredOptions):
             mapping = as_options(mapping)
             checks.known_keys(mapping, OPTION_NAMES, "a run")
             options = {FIELDS[name]: value for name, value in mapping.items()}
+            for name in NODE_LISTS:
+                if folder is not None and isinstance(options.get(name), str):
+                    options[name] = node_list(name, options[name], folder)
             run_options = cls(**{"jobs": None, **options}, allow_code=allow_code)
             if folder is not None:
                 for name in FILE_OPTIONS:

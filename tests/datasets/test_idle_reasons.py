@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import bfreplay
 from bfreplay import NodeEvents, NodeState
-from bfreplay.datasets.batch_jobs import WaitingJobs
+from bfreplay.datasets.batch_jobs import BatchJobs, Waited, WaitingJobs, write_batch_jobs
 from bfreplay.datasets.idleness.parts_text import reason_sentences, reason_tables
-from bfreplay.datasets.idleness.reasons import FITS, NOBODY, TOO_WIDE, reasons_of, why_idle
+from bfreplay.datasets.idleness.reasons import FITS, NOBODY, NOT_KNOWN, TOO_WIDE, reasons_of, why_idle
+from bfreplay.datasets.log.event_tables import LogHeader
 from bfreplay.datasets.log.metadata import EventsMetadata
 
 S = 1_000_000
@@ -28,13 +31,13 @@ def waiting(*jobs, n_unknown=0):
     """Jobs (from, until, wanted, partition)."""
     names = list(dict.fromkeys(["", *(job[3] for job in jobs)]))
     rows = [(start * S, end * S, wanted, names.index(name)) for start, end, wanted, name in jobs]
-    return WaitingJobs(*np.array(rows, np.int64).reshape(-1, 4).T, tuple(names), n_unknown)
+    return WaitingJobs(*np.array(rows, np.int64).reshape(-1, 4).T, tuple(names), len(rows), n_unknown)
 
 
 def reasons(log, jobs):
     """All reasons of a log."""
     return reasons_of(
-        why_idle(log, jobs), {state.state: state.node_us for state in bfreplay.describe(log).states}, jobs.n_unknown
+        why_idle(log, jobs), {state.state: state.node_us for state in bfreplay.describe(log).states}, jobs
     )
 
 
@@ -90,8 +93,24 @@ def test_states_are_reasons_of_their_own():
 
 
 def test_jobs_whose_waiting_is_not_known_are_said():
-    sentences = reason_sentences(reasons(log_of([]), waiting(n_unknown=3)))
-    assert sentences[1].startswith("The log does not say since when 3 batch jobs waited")
+    found = reasons(log_of([]), waiting((10, 30, 5, ""), n_unknown=3))
+    assert reason_sentences(found)[1].startswith("The log does not say since when 3 batch jobs waited")
+    assert seconds(found) == {NOBODY: 4 * 80, TOO_WIDE: 4 * 20}
+    nothing = reasons(log_of([]), waiting(n_unknown=3))
+    assert (seconds(nothing), nothing.groups) == ({NOT_KNOWN: 400}, {})
+    assert reason_sentences(nothing)[0].endswith("100 % were idle, and it is not known whether a job waited for them.")
+
+
+def test_planned_and_reserved_nodes_keep_their_reason_when_they_count_as_idle(tmp_path):
+    header = LogHeader(("n0", "n1"), 0, 100 * S, EventsMetadata())
+    jobs = BatchJobs(["a"], np.array([90 * S]), np.array([95 * S]), np.array([0, 1]), np.array([0], np.int32))
+    waited = Waited(np.array([0]), np.array([2]), [""], [""])
+    write_batch_jobs([replace(jobs, waited=waited)], header, tmp_path / "jobs.parquet")
+    log = log_of([(0, 1, PLANNED)], partitions={}, nodes=2)
+    for pool in (None, "startable", "idle"):
+        described = bfreplay.describe(log, pool=pool, batch_jobs=tmp_path / "jobs.parquet")
+        assert described.reasons is not None
+        assert seconds(described.reasons) == {NOBODY: 10, TOO_WIDE: 90, "planned for a waiting job": 100}
 
 
 @pytest.mark.parametrize("seed", range(25))

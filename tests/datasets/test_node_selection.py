@@ -11,8 +11,9 @@ from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.read_log import read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.log.metadata import EventsMetadata
-from bfreplay.datasets.node_selection import select_nodes
+from bfreplay.datasets.node_selection import select_nodes, selection_words
 from bfreplay.errors import InputError
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.runs.saved_inputs import inputs_of
 from bfreplay.runs.summary_text import render
 from tests.datasets.ingest.slurm_logs import sacct
@@ -150,3 +151,22 @@ def test_the_nodes_of_a_followed_log_stay_in_their_order():
     assert log.metadata.n_nodes_at_start == 3
     part = select_nodes(log, only_nodes="c,d")
     assert (part.nodes, part.metadata.n_nodes_at_start) == (("c", "d"), 2)
+
+
+def test_a_run_keeps_the_names_of_a_file_which_is_read_below_the_folder_of_a_spec(tmp_path):
+    (tmp_path / "names.txt").write_text("n0\nn2\n")
+    options = {"jobs": "sample", "events": "sample", "only-nodes": "names.txt"}
+    assert RunOptions.from_mapping(options, folder=tmp_path).only_nodes == "n0,n2"
+    assert RunOptions.from_mapping(options).only_nodes == "names.txt"  # no such file here: a list
+    (tmp_path / "names.txt").write_text("n1\n")
+    assert RunOptions(jobs="sample", events="sample", without=str(tmp_path / "names.txt")).without == "n1"
+
+
+def test_a_list_may_be_longer_than_the_name_of_a_file(tmp_path):
+    names = [f"node{number:04}" for number in range(400)]
+    log = NodeEvents.from_arrays(names, [BUSY] * 400, [], [], [], 0, SECOND)
+    part = select_nodes(log, only_nodes=",".join(names[:300]))
+    assert len(part.nodes) == 300
+    assert selection_words(part.selection) == "of 300 nodes only"
+    run = replay_log(log, [job(work=1.0)], only_nodes=",".join(names[:300]))
+    assert "300 nodes of 300 nodes only" in render(run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from os import PathLike
@@ -23,7 +23,7 @@ from bfreplay.datasets.idleness.observe import check_node_time, longest_idle_int
 from bfreplay.datasets.idleness.parts import idle_parts
 from bfreplay.datasets.idleness.pool import TIMELINE_COLUMNS, PoolSeries, StepColumns, Timeline, WidthTally
 from bfreplay.datasets.idleness.quantiles import Counted, quantiles
-from bfreplay.datasets.idleness.reasons import reasons_of, why_idle
+from bfreplay.datasets.idleness.reasons import IdleReasons, reasons_of, why_idle
 from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
 from bfreplay.datasets.log import log_warnings
 from bfreplay.datasets.log.events import NodeEvents
@@ -133,28 +133,34 @@ def describe(
     InputError
         The log, the window, the time zone or the pool cannot be used.
     """
-    node_events = events if isinstance(events, NodeEvents) else load_events(events)
-    if pool is not None:
-        node_events = node_events.counting_as_idle(POOLS[checks.one_of("pool", pool, list(POOLS))])
-    whole = restrict(node_events, window)
+    whole = restrict(events if isinstance(events, NodeEvents) else load_events(events), window)
     remaining = select_nodes(whole, without=without)
-    node_events = select_nodes(remaining, partition, only_nodes)
-    is_left_out = ~np.isin(select_nodes(whole, partition, only_nodes).nodes, remaining.nodes)
-    left_out_us = 0
-    if is_left_out.any():
-        left_out = part_of(select_nodes(whole, partition, only_nodes), is_left_out, {})
-        left_out_us = int(observe(left_out, id, counts_lengths=False).state_us[NodeState.BUSY])
-    idleness = characterise(node_events, tz)
-    reasons = None
-    if batch_jobs is not None:
-        from bfreplay.datasets.batch_jobs import load_waiting_jobs  # pyarrow
+    startable = log = select_nodes(remaining, partition, only_nodes)
+    if pool is not None:
+        log = log.counting_as_idle(POOLS[checks.one_of("pool", pool, list(POOLS))])
+    return replace(
+        characterise(log, tz),
+        parts=None if by is None else idle_parts(log, by, tz),
+        reasons=None if batch_jobs is None else _reasons(remaining, startable, Path(batch_jobs)),
+        left_out_us=0 if without is None else _busy_us(select_nodes(whole, partition, only_nodes), remaining.nodes),
+    )
 
-        waiting = load_waiting_jobs(Path(batch_jobs), remaining)
-        groups = why_idle(remaining, waiting, np.isin(remaining.nodes, node_events.nodes))
-        state_us = {state.state: state.node_us for state in idleness.states}
-        reasons = reasons_of(groups, state_us, waiting.n_unknown)
-    parts = None if by is None else idle_parts(node_events, by, tz)
-    return replace(idleness, parts=parts, reasons=reasons, left_out_us=left_out_us)
+
+def _reasons(log: NodeEvents, shown: NodeEvents, batch_jobs: Path) -> IdleReasons:
+    """Return why no job ran on the nodes of ``shown``, a part of ``log``, where jobs may use all nodes of ``log``."""
+    from bfreplay.datasets.batch_jobs import load_waiting_jobs  # pyarrow
+
+    waiting = load_waiting_jobs(batch_jobs, log)
+    state_us = observe(shown, id, counts_lengths=False).state_us.tolist()
+    groups = why_idle(log, waiting, np.isin(log.nodes, shown.nodes))
+    return reasons_of(groups, dict(zip(STATE_WORDS, state_us, strict=True)), waiting)
+
+
+def _busy_us(log: NodeEvents, other_nodes: Sequence[str]) -> int:
+    """Return the node-time of jobs on the nodes that are not among ``other_nodes``."""
+    is_other = ~np.isin(log.nodes, other_nodes)
+    left_out = part_of(log, is_other, {}) if is_other.any() else None
+    return int(observe(left_out, id, counts_lengths=False).state_us[NodeState.BUSY]) if left_out else 0
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:

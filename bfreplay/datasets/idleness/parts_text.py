@@ -8,7 +8,7 @@ from bfreplay.datasets.idleness.figures import Idleness
 from bfreplay.datasets.idleness.idle_intervals import HEADLINE_S
 from bfreplay.datasets.idleness.parts import IdleParts, Part
 from bfreplay.datasets.idleness.quantiles import MEDIAN
-from bfreplay.datasets.idleness.reasons import FITS, NOBODY, TOO_WIDE, IdleReasons
+from bfreplay.datasets.idleness.reasons import FITS, NOBODY, NOT_KNOWN, TOO_WIDE, IdleReasons
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.wording import Kind, ShownTable, amount, count, percent, table_of, value_text
 
@@ -90,16 +90,15 @@ def reason_sentences(reasons: IdleReasons) -> list[str]:
     words = [f"{percent(share)} {_as_clause(reason)}" for share, reason in shares if share >= _FEW]
     text = [f"Of {amount(total_us / HOUR_US)} node-hours without a job, {', '.join(words)}."]
     if reasons.n_unknown:
-        text.append(
-            f"The log does not say since when {count(reasons.n_unknown, 'batch job')} waited; they count as if they "
-            "had not."
-        )
+        jobs = count(reasons.n_unknown, "batch job")
+        text.append(f"The log does not say since when {jobs} waited, or for how many nodes: as if they had not waited.")
     return text
 
 
 def _as_clause(reason: str) -> str:
     clauses = {
         NOBODY: "were idle while no job waited for them",
+        NOT_KNOWN: "were idle, and it is not known whether a job waited for them",
         TOO_WIDE: "were idle while each waiting job was too wide",
         FITS: "were idle though a waiting job would have fitted by its width (a limit, its priority, memory, or the "
         "scheduler's cycle held it)",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _IDLE = int(NodeState.IDLE)
 _NOBODY, _TOO_WIDE, _FITS = range(3)
 NOBODY, TOO_WIDE, FITS = "no job waited", "waiting jobs were too wide", "a waiting job would have fitted"
+NOT_KNOWN = "not known whether a job waited"
 REASON_OF_STATE = {
     NodeState.PLANNED: "planned for a waiting job",
     NodeState.RESERVED: "reserved",
@@ -46,7 +47,8 @@ class IdleReasons:
     groups
         Of idle nodes only: the same by set of partitions, if the log has partitions.
     n_unknown
-        Batch jobs of which the log does not say since when they waited: they count as if they had not.
+        Batch jobs of which the log does not say since when they waited, or for how many nodes: they count as if they
+        had not.
     """
 
     node_us: dict[str, int]
@@ -116,12 +118,15 @@ def why_idle(
     }
 
 
-def reasons_of(groups: dict[str, dict[str, int]], state_us: Mapping[str, int], n_unknown: int) -> IdleReasons:
+def reasons_of(groups: dict[str, dict[str, int]], state_us: Mapping[str, int], waiting: WaitingJobs) -> IdleReasons:
     """Return all reasons: those of idle nodes, by ``why_idle``, and the node-time of the same nodes in other states."""
     node_us = {reason: sum(of_group[reason] for of_group in groups.values()) for reason in (NOBODY, TOO_WIDE, FITS)}
     node_us |= {reason: state_us.get(state.name.lower(), 0) for state, reason in REASON_OF_STATE.items()}
+    if waiting.n_unknown and not waiting.n_known:
+        node_us[NOT_KNOWN] = node_us.pop(NOBODY)
+        groups = {}
     shown = {reason: time_us for reason, time_us in node_us.items() if time_us}
-    return IdleReasons(shown, {} if [*groups] == [NO_PARTITION] else groups, n_unknown)
+    return IdleReasons(shown, {} if [*groups] == [NO_PARTITION] else groups, waiting.n_unknown)
 
 
 class _Jobs(NamedTuple):

@@ -96,12 +96,13 @@ class NodeTable:
 def tres_counts(tres_text: str) -> tuple[int | None, int | None]:
     """Return the GPUs and cores in a list such as ``cpu=24,gres/gpu:a100=2,gres/gpu=2,node=1``.
 
-    ``None``: no list, or parts of GPUs (``gres/shard``, ``gres/mps``), of which it does not say on how many they are.
+    ``None``: not in it. With parts of GPUs (``gres/shard``, ``gres/mps``) it does not say on how many these are;
+    without GPUs and cores it is no list.
     """
     counts = {name: int(number) for name, number in _TRES.findall(tres_text)}
     of_types = sum(number for name, number in counts.items() if name.startswith("gres/gpu:"))
     n_gpus = counts.get("gres/gpu", of_types)
-    return n_gpus if tres_text and (n_gpus or not _SHARED_GPU.search(tres_text)) else None, counts.get("cpu")
+    return n_gpus if counts and (n_gpus or not _SHARED_GPU.search(tres_text)) else None, counts.get("cpu")
 
 
 def _csv_rows(log_file: LogFile) -> Iterator[tuple[str, str, NodeRow]]:

@@ -203,7 +203,7 @@ def test_quotes_are_left_except_in_a_table_of_sacct_itself():
     lines = log(20).splitlines()
     lines[15] = text_of(Submit='"x')
     content = "\n".join(lines) + "\n"
-    assert check_same(content, 1000) == check_same(log(20), 1000)
+    assert check_same(content, 1000) == check_same(log(20), 1000) - 1  # a submit time that cannot be read
     assert check_same(content.replace("|", ";"), 1000) < check_same(log(20).replace("|", ";"), 1000)
 
 

@@ -100,6 +100,7 @@ OWN = {
     "JobID": "7",
     "Cluster": "hill",
     "Partition": "batch",
+    "QOS": "normal",
     "State": "COMPLETED",
     "Submit": "2024-03-01T11:00:00",
     "Eligible": "2024-03-01T11:00:00",
@@ -118,7 +119,7 @@ OWN = {
 
 @pytest.mark.parametrize("absent", [(), ("Suspended",), ("JobID",), ("JobID", "Suspended"), None, ("Restarts",)])
 @pytest.mark.parametrize("ending", ["", "|"])
-@pytest.mark.parametrize("earlier", [(), ("AllocTRES",)])  # not in the command of earlier versions
+@pytest.mark.parametrize("earlier", [(), ("AllocTRES", "QOS")])  # not in the command of earlier versions
 def test_rows_of_our_own_command_are_known_by_their_shape(tmp_path, absent, ending, earlier):
     assert tuple(OWN) == SACCT_COLUMNS
     names = sorted(OWN) if absent in (None, ("Restarts",)) else OWN  # in the order of sacct -e
@@ -127,7 +128,7 @@ def test_rows_of_our_own_command_are_known_by_their_shape(tmp_path, absent, endi
     waits = OWN | {"State": "PENDING", "Start": "Unknown", "End": "None"}
     pending = "|".join(waits[name] for name in names if name not in absent) + ending
     text = f"{row}\n{pending}\n"
-    assert f"{17 - len(absent)} columns" in SlurmReader().recognise(files_of(tmp_path, text)[0])
+    assert f"{18 - len(absent)} columns" in SlurmReader().recognise(files_of(tmp_path, text)[0])
     record = read(tmp_path, text, timezone="UTC")
     assert jobs(record) == [GOOD_JOB]
     assert skipped(record) == {"pending": 1}
@@ -154,7 +155,7 @@ def test_columns_that_are_more_or_fewer_than_the_cells_are_refused_with_both_num
     with pytest.raises(InputError, match="9 cells, 8 names"):
         read(tmp_path, GOOD.replace("|", ";") + "\n", timezone="UTC", columns=tuple(HEADER.split("|")[:-1]))
     ours = "|".join(value for name, value in OWN.items() if name != "JobID")
-    with pytest.raises(InputError, match="16 cells, 17 names") as error:
+    with pytest.raises(InputError, match="17 cells, 18 names") as error:
         read(tmp_path, ours + "\n", timezone="UTC", columns=tuple(OWN))
     assert "leave --columns out: by their shape these rows are JobIDRaw,Cluster,Partition" in error.value.fix
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -257,3 +258,30 @@ def test_eligible_times_in_the_hour_that_comes_twice_are_read_one_by_one(tmp_pat
         _, file = written(tmp_path, "\n".join([HEADER, *night]), timezone="Europe/Paris")
         found.append([job["eligible"].isoformat() for job in pq.read_table(file).to_pylist()])
     assert found[0] == found[1] == ["2024-10-26T18:00:00+00:00", "2024-10-27T00:30:00+00:00"]
+
+
+def test_what_is_not_known_of_a_job_that_never_started_is_said(tmp_path):
+    width, end = row("7", "None", day(4), "None assigned", day(2)), row("8", "None", "Unknown", "None assigned", day(2))
+    gone = [line.replace("COMPLETED", "CANCELLED by 7") for line in (width.replace("|1|None", "||None"), end)]
+    log, file = written(tmp_path, "\n".join([HEADER, *ROWS, *gone]), timezone="UTC")
+    # of 7 the number of nodes, of 8 the time at which it gave up is not known
+    assert (len(waits_of(load_waiting_jobs(file, log))), load_waiting_jobs(file, log).n_unknown) == (5, 2)
+    assert [job["wanted"] for job in pq.read_table(file).to_pylist() if job["job"] in ("7", "8")] == [None]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "problem"),
+    [
+        ("wanted", pa.array([-5] * 7, pa.int32()), r"the job wanted less than no node\n.*\n.*row 1|row:      1"),
+        ("eligible", pa.array([2**52] * 7, pa.timestamp("us", tz="UTC")), "the job started before it was eligible"),
+        ("eligible", pa.array(["x"] * 7), "does not say since when the batch jobs waited"),
+        ("partition", pa.array([1] * 7), "does not say since when the batch jobs waited"),
+    ],
+)
+def test_damaged_columns_are_refused(tmp_path, column, values, problem):
+    log, file = written(tmp_path, "\n".join([HEADER, *ROWS]), timezone="UTC")
+    table = pq.read_table(file)
+    damaged = table.set_column(table.schema.names.index(column), column, values)
+    pq.write_table(damaged.replace_schema_metadata(table.schema.metadata), file, use_dictionary=False)
+    with pytest.raises(InputError, match=problem):
+        load_waiting_jobs(file, log)

@@ -61,6 +61,10 @@ class Submission(NamedTuple):
 NO_SUBMISSION = Submission()
 
 
+NO_WIDTH = -1
+"""Nodes wanted by a job of which the log does not say how many."""
+
+
 class WaitedJob(NamedTuple):
     """Job that waited and never started: its key, the number of nodes that it wanted, and until when (``OPEN_END``)."""
 
@@ -363,18 +367,18 @@ class ScheduleRecord:
         until_us
             Time at which it gave up; ``None``: it waits to the end of the log.
         count, wanted
-            Nodes that it wanted (``None``: one), and units, which alone count in a log of units.
+            Nodes that it wanted, and units, which alone count in a log of units; ``None``: not known.
         """
         eligible_us, until_us = submission.eligible_us, OPEN_END if until_us is None else until_us
         if self.units is not None:
             count = None if wanted is None else wanted.total(self.units.kind)
-            if not count:
+            if count == 0:
                 return
         if self.job_names is None or eligible_us is None or not FIRST_TIME_US < eligible_us < until_us:
             return
         key, kind = job_key(job), self.kind_of(submission.partition, submission.qos)
         self.job_names.add(key, str(job))
-        self.waited.append(WaitedJob(key, eligible_us, until_us, min(count or 1, MOST_NODES), kind))
+        self.waited.append(WaitedJob(key, eligible_us, until_us, min(count or NO_WIDTH, MOST_NODES), kind))
 
     def kind_of(self, partition: str, qos: str) -> int:
         """Return the number of a pair of partition and QOS; 0 for a new one beyond ``MOST_KINDS``."""

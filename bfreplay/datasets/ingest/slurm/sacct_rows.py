@@ -208,7 +208,7 @@ class JobRows:
         self._n_completed += job_row.state == "COMPLETED"
         self._n_others += job_row.state != "COMPLETED"
         reason, warning = _reason_for_no_run(job_row)
-        if reason in ("pending", "never started"):
+        if reason == "pending" or (reason == "never started" and job_row.end):
             until_us = job_row.end[-1] if job_row.end and reason != "pending" else None
             identity = self._identity(job_row)
             self._record.add_waited(identity, job_row.submission, until_us, job_row.count, job_row.held)
