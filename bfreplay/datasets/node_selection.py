@@ -79,7 +79,10 @@ def part_of(log: NodeEvents, is_kept: NDArray[np.bool_], selection: Mapping[str,
         problem = "no node is left of the log" if not is_kept.any() else "a log to come cannot be cut to some nodes"
         raise InputError(problem, value=dict(selection), expected="at least one node of a log that is there")
     part, n_at_start = copy.copy(log), log.metadata.n_nodes_at_start
-    part.nodes, part.selection = tuple(compress(log.nodes, is_kept.tolist())), {**log.selection, **selection}
+    part.nodes = tuple(compress(log.nodes, is_kept.tolist()))
+    # of two selections by one option the list of what is left, so that a run can be repeated
+    is_twice = bool(log.selection.keys() & selection.keys())
+    part.selection = {"only_nodes": ",".join(part.nodes)} if is_twice else {**log.selection, **selection}
     place = np.where(is_kept, np.cumsum(is_kept) - 1, -1).astype(np.int32)
     whole = log.node_place
     part.node_place = place if whole is None else np.where(whole < 0, -1, place[whole]).astype(np.int32)
@@ -100,13 +103,14 @@ def part_of(log: NodeEvents, is_kept: NDArray[np.bool_], selection: Mapping[str,
 
 
 def selection_words(selection: Mapping[str, str]) -> str:
-    """Return which nodes a selection kept, as an attribute of nodes: ``of partition gpu, without cn[01-04]``."""
-    words = {"partition": "of partition {}", "only_nodes": "of {} only", "without": "without {}"}
+    """Return which nodes a selection kept, in brackets behind their number: `` (partition gpu, without cn[01-04])``."""
+    words = {"partition": "partition {}", "only_nodes": "only {}", "without": "without {}"}
     short = {
         option: value if len(value) <= _LONGEST_LIST else f"{value.count(',') + 1:,} nodes"
         for option, value in selection.items()
     }
-    return ", ".join(words[option].format(value) for option, value in short.items())
+    chosen = ", ".join(words[option].format(value) for option, value in short.items())
+    return f" ({chosen})" if chosen else ""
 
 
 def _nodes_of_partition(log: NodeEvents, partition: str) -> list[str]:

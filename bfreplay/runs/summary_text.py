@@ -219,8 +219,8 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
         yield "Costs", f"{costs}; the policy does not know them" if summary.ignores_costs else costs
     inventory_words = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
     n_nodes = count(record.inputs.events.n_nodes, "node") + inventory_words
-    n_nodes += f" {selection_words(config.selection)}" if config.selection else ""
-    n_nodes += " (the batch jobs that ran there are left out too)" if "without" in config.selection else ""
+    n_nodes += selection_words(config.selection)
+    n_nodes += "; the batch jobs of the nodes left out are left out too" if "without" in config.selection else ""
     idle = parts_of_whole([summary.ledger.node_hours.idle])[0]
     if (cluster := cluster_of(record)) is None:
         yield "Window", f"{window_words(record)} ({duration(summary.duration_s)}), {n_nodes}"

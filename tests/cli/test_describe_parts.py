@@ -76,7 +76,7 @@ def test_a_partition_that_is_full_and_one_that_is_not(slurm):
     first = text[: text.index("On average")].replace("\n", " ")
     assert first.startswith(
         "Of 11 node-hours without a job, 63.6 % were idle while no job waited for them, 36.4 % were idle while each "
-        "waiting job was too wide. By partition, most of the idle time is of nodes in batch: 6 of 11 idle node-hours "
+        "waiting job was too wide. By partition, the nodes in batch have the largest share of the idle time: 54.5 %, "
     )
     document = json.loads(run("describe", slurm / "events.parquet", *options, "--json").stdout)
     assert document["reasons"]["node_hours"] == {"no job waited": 7, "waiting jobs were too wide": 4}

@@ -36,9 +36,8 @@ def waiting(*jobs, n_unknown=0):
 
 def reasons(log, jobs):
     """All reasons of a log."""
-    return reasons_of(
-        why_idle(log, jobs), {state.state: state.node_us for state in bfreplay.describe(log).states}, jobs
-    )
+    state_us = {state.state: state.node_us for state in bfreplay.describe(log).states}
+    return reasons_of(why_idle(log, jobs), state_us, jobs, log.metadata.partitions)
 
 
 def seconds(found):
@@ -62,7 +61,9 @@ def test_a_job_waits_for_the_nodes_of_its_partition_only():
     both = reasons(log_of([]), waiting((0, 100, 3, "gpu,batch")))
     assert seconds(both) == {TOO_WIDE: 100, FITS: 300}
     # nobody can wait for nodes that no partition of the log has
-    assert seconds(reasons(log_of([]), waiting((0, 100, 1, "elsewhere")))) == {NOBODY: 400}
+    elsewhere = reasons(log_of([]), waiting((0, 100, 1, "elsewhere"), (0, 100, 1, "far,away"), (0, 1, 9, "gpu")))
+    assert (seconds(elsewhere)[NOBODY], elsewhere.n_elsewhere) == (398, 2)
+    assert reason_sentences(elsewhere)[1].startswith("2 batch jobs waited for partitions of which the log has no node")
 
 
 def test_jobs_may_use_nodes_that_are_not_shown():

@@ -60,6 +60,8 @@ def test_lists_keep_nodes_or_leave_them_out_and_parts_have_parts(tmp_path):
     part = select_nodes(select_nodes(small_log(), without="n0"), partition="batch")
     assert rows_of(part) == [(0, "n1", BUSY), (20, "n1", IDLE), (50, "n1", BUSY)]
     assert part.selection == {"without": "n0", "partition": "batch"}
+    twice = select_nodes(select_nodes(small_log(), without="n0"), without="n1")
+    assert (twice.nodes, twice.selection) == (("n2",), {"only_nodes": "n2"})
     inside = select_nodes(small_log().between(45 * SECOND, 55 * SECOND), only_nodes="n1")
     assert rows_of(inside) == [(45, "n1", IDLE), (50, "n1", BUSY)]
 
@@ -105,7 +107,7 @@ def test_what_leaving_nodes_out_means_is_the_first_sentence():
         "The batch jobs of the nodes left out, 0.0167 node-hours, are left out too: if they had to run on the other "
         "nodes, 0 to 0.0167 idle node-hours would remain."
     )
-    assert "of 2 nodes without n2 are idle" in text
+    assert "of 2 nodes (without n2) are idle" in text
 
 
 def test_a_run_on_a_part_says_so_and_is_read_again_on_the_same_part(tmp_path):
@@ -114,7 +116,7 @@ def test_a_run_on_a_part_says_so_and_is_read_again_on_the_same_part(tmp_path):
     run = replay_log(log, [job(work=1e9)], partition="gpu", without="n2", node_type="v100", out=tmp_path / "run")
     assert run.summary.ledger.idle_node_us == 30 * SECOND
     assert run.record.config.selection == {"partition": "gpu", "without": "n2"}
-    assert "1 node of partition gpu, without n2 (the batch jobs that ran there are left out too)" in render(run)
+    assert "1 node (partition gpu, without n2); the batch jobs of the nodes left out are left out too" in render(run)
     events, _ = inputs_of(run, jobs=JobSet([job(work=1e9)]))
     assert (events.nodes, events.node_types.names) == (("n1",), ("v100",))
     whole = replay_log(log, [job(work=1e9)], out=tmp_path / "whole")
@@ -167,6 +169,6 @@ def test_a_list_may_be_longer_than_the_name_of_a_file(tmp_path):
     log = NodeEvents.from_arrays(names, [BUSY] * 400, [], [], [], 0, SECOND)
     part = select_nodes(log, only_nodes=",".join(names[:300]))
     assert len(part.nodes) == 300
-    assert selection_words(part.selection) == "of 300 nodes only"
+    assert selection_words(part.selection) == " (only 300 nodes)"
     run = replay_log(log, [job(work=1.0)], only_nodes=",".join(names[:300]))
-    assert "300 nodes of 300 nodes only" in render(run)
+    assert "300 nodes (only 300 nodes)" in render(run)

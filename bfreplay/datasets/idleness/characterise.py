@@ -153,7 +153,7 @@ def _reasons(log: NodeEvents, shown: NodeEvents, batch_jobs: Path) -> IdleReason
     waiting = load_waiting_jobs(batch_jobs, log)
     state_us = observe(shown, id, counts_lengths=False).state_us.tolist()
     groups = why_idle(log, waiting, np.isin(log.nodes, shown.nodes))
-    return reasons_of(groups, dict(zip(STATE_WORDS, state_us, strict=True)), waiting)
+    return reasons_of(groups, dict(zip(STATE_WORDS, state_us, strict=True)), waiting, log.metadata.partitions)
 
 
 def _busy_us(log: NodeEvents, other_nodes: Sequence[str]) -> int:

@@ -76,7 +76,7 @@ def _facts(idleness: Idleness) -> Iterator[tuple[str, str]]:
     if idleness.origin.cluster is not None:
         yield "cluster", idleness.origin.cluster
     yield "window", f"{' to '.join(window)} ({duration(idleness.duration_s)})"
-    chosen = f" {selection_words(idleness.origin.selection)}" if idleness.origin.selection else ""
+    chosen = selection_words(idleness.origin.selection)
     yield (
         "nodes",
         f"{idleness.n_nodes:,}{inventory_text}{chosen}; {idleness.nodes_ever_idle:,} of them idle at some time",
@@ -221,7 +221,7 @@ def sentences(idleness: Idleness) -> list[str]:
         )
         return [*of_units, f"{nodes} in {duration(idleness.duration_s)}."]
     mean, hours = amount(idleness.mean_idle_nodes), _idle_node_hours(idleness)
-    chosen = f" {selection_words(idleness.origin.selection)}" if idleness.origin.selection else ""
+    chosen = selection_words(idleness.origin.selection)
     verb = "is" if mean == "1" or idleness.n_nodes == 1 else "are"
     text = [
         *of_units,

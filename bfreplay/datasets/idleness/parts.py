@@ -14,6 +14,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.idleness.quantiles import MEDIAN, Counted, quantiles
 from bfreplay.datasets.idleness.week import WEEKDAYS, choose_zone
 from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.metadata import PARTITIONS_BY_JOBS
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import EPOCH, HOUR_US, MICROSECOND, US
 from bfreplay.documents import Json, pick
@@ -74,11 +75,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class IdleParts:
-    """Idle time ``by`` one of ``BY``; ``time_zone`` is that of months and weekdays."""
+    """Idle time ``by`` one of ``BY``.
+
+    ``time_zone`` is that of months and weekdays. ``is_by_jobs``: a partition is the nodes on which its jobs ran.
+    """
 
     by: str
     time_zone: str | None
     parts: tuple[Part, ...]
+    is_by_jobs: bool = False
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values."""
@@ -118,7 +123,8 @@ def idle_parts(log: NodeEvents, by: str, time_zone: str | None = None) -> IdlePa
     counts = np.bincount(of_node, minlength=len(names))
     span_us = window_us[1] - window_us[0]
     parts = tally.parts(names, counts.tolist(), (counts * span_us).tolist(), tally.unused(log, of_node, len(names)))
-    return IdleParts(by, None, tuple(sorted(parts, key=lambda part: (-part.idle_node_us, part.name))))
+    is_by_jobs = by == "partition" and bool(log.metadata.notes.get("ingest", {}).get(PARTITIONS_BY_JOBS))
+    return IdleParts(by, None, tuple(sorted(parts, key=lambda part: (-part.idle_node_us, part.name))), is_by_jobs)
 
 
 def node_groups(log: NodeEvents, by: str) -> tuple[list[str], NDArray[np.int64]]:

@@ -15,6 +15,8 @@ from bfreplay.wording import Kind, ShownTable, amount, count, percent, table_of,
 MOST_ROWS = 25
 """Rows of a table of parts in text; JSON has all."""
 
+_HAS = {"partition": "the nodes in {} have", "type": "nodes of type {} have", "node": "node {} has"}
+_HAS |= dict.fromkeys(("month", "weekday"), "{} has")
 _FEW = 0.005
 _DAY_S = 86_400
 
@@ -44,18 +46,22 @@ def part_sentences(idle: IdleParts) -> list[str]:
     if not whole_us:
         return []
     most = max(parts, key=lambda part: part.idle_node_us)
-    kind = {"type": "nodes of type ", "partition": "nodes in ", "node": "node ", "month": "", "weekday": ""}[idle.by]
+    share, whole = percent(most.idle_node_us / whole_us), amount(whole_us / HOUR_US)
     text = [
-        f"By {idle.by}, most of the idle time is of {kind}{most.name}: {amount(most.idle_node_hours)} of "
-        f"{amount(whole_us / HOUR_US)} idle node-hours ({percent(most.idle_node_us / whole_us)}), where "
-        f"{percent(most.idle_share)} of the node-time is idle."
+        f"By {idle.by}, {_HAS[idle.by].format(most.name)} the largest share of the idle time: {share}, "
+        f"{amount(most.idle_node_hours)} of {whole} idle node-hours; {percent(most.idle_share)} of that node-time is "
+        "idle."
     ]
     if idle.by == "month" and len(parts) > 1:
         text.append(_change(parts[-2].name, parts[-2].mean_idle_nodes, parts[-1].name, parts[-1].mean_idle_nodes))
     unused = [node for part in parts for node in part.unused]
     if unused:
-        names = ", ".join(unused[:5]) + (", ..." if len(unused) > 5 else "")
+        names = ", ".join(unused[:5]) + (f" and {len(unused) - 5:,} more" if len(unused) > 5 else "")
         text.append(f"No job ran on {count(len(unused), 'node')} at any time: {names}.")
+    if idle.is_by_jobs:
+        text.append(
+            "The nodes of a partition are those on which its jobs ran; --units FILE at import says which it has."
+        )
     return text
 
 
@@ -92,6 +98,9 @@ def reason_sentences(reasons: IdleReasons) -> list[str]:
     if reasons.n_unknown:
         jobs = count(reasons.n_unknown, "batch job")
         text.append(f"The log does not say since when {jobs} waited, or for how many nodes: as if they had not waited.")
+    if reasons.n_elsewhere:
+        jobs = count(reasons.n_elsewhere, "batch job")
+        text.append(f"{jobs} waited for partitions of which the log has no node: as if they had not waited.")
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,11 +49,14 @@ class IdleReasons:
     n_unknown
         Batch jobs of which the log does not say since when they waited, or for how many nodes: they count as if they
         had not.
+    n_elsewhere
+        Batch jobs that waited for partitions of which the log has no node; they count as if they had not, too.
     """
 
     node_us: dict[str, int]
     groups: dict[str, dict[str, int]]
     n_unknown: int
+    n_elsewhere: int
 
     @property
     def total_us(self) -> int:
@@ -67,7 +70,8 @@ class IdleReasons:
             group: {reason: node_us / HOUR_US for reason, node_us in of_group.items()}
             for group, of_group in self.groups.items()
         }
-        return {"node_hours": hours, "idle_node_hours_by_partition": groups, "jobs_without_times": self.n_unknown}
+        counts: dict[str, Json] = {"jobs_without_times": self.n_unknown, "jobs_of_other_partitions": self.n_elsewhere}
+        return {"node_hours": hours, "idle_node_hours_by_partition": groups, **counts}
 
 
 def why_idle(
@@ -118,15 +122,25 @@ def why_idle(
     }
 
 
-def reasons_of(groups: dict[str, dict[str, int]], state_us: Mapping[str, int], waiting: WaitingJobs) -> IdleReasons:
-    """Return all reasons: those of idle nodes, by ``why_idle``, and the node-time of the same nodes in other states."""
+def reasons_of(
+    groups: dict[str, dict[str, int]], state_us: Mapping[str, int], waiting: WaitingJobs, partitions: Collection[str]
+) -> IdleReasons:
+    """Return all reasons: those of idle nodes, by ``why_idle``, and the node-time of the same nodes in other states.
+
+    ``partitions`` are those of the log.
+    """
+    is_elsewhere = [
+        bool(partitions and text) and not any(name in partitions for name in text.split(_SPLIT))
+        for text in waiting.partitions
+    ]
+    n_elsewhere = int(np.count_nonzero(np.array(is_elsewhere)[waiting.partition]))
     node_us = {reason: sum(of_group[reason] for of_group in groups.values()) for reason in (NOBODY, TOO_WIDE, FITS)}
     node_us |= {reason: state_us.get(state.name.lower(), 0) for state, reason in REASON_OF_STATE.items()}
     if waiting.n_unknown and not waiting.n_known:
         node_us[NOT_KNOWN] = node_us.pop(NOBODY)
         groups = {}
     shown = {reason: time_us for reason, time_us in node_us.items() if time_us}
-    return IdleReasons(shown, {} if [*groups] == [NO_PARTITION] else groups, waiting.n_unknown)
+    return IdleReasons(shown, {} if [*groups] == [NO_PARTITION] else groups, waiting.n_unknown, n_elsewhere)
 
 
 class _Jobs(NamedTuple):

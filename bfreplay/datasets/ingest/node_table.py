@@ -118,7 +118,7 @@ def _csv_rows(log_file: LogFile) -> Iterator[tuple[str, str, NodeRow]]:
             raise log_file.error("a row has another number of cells", row=place, value=row.text, expected=expected)
         cells = dict(zip(names, map(str.strip, row.cells), strict=True))
         gpus, cores = (_number(cells.get(column, ""), column, place, log_file) for column in ("gpus", "cores"))
-        partitions = tuple(filter(None, map(str.strip, cells.get("partitions", "").split(";"))))
+        partitions = tuple(filter(None, map(str.strip, re.split("[;,]", cells.get("partitions", "")))))
         try:
             nodes = expand_nodes(cells["node"])
         except ValueError as error:

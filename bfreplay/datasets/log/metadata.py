@@ -18,6 +18,10 @@ UNITS = {"node": "node", "gpu": "GPU", "core": "core"}
 """Units that a log may have as its nodes, and their words in sentences."""
 
 
+PARTITIONS_BY_JOBS = "partitions_by_jobs"
+"""Key of the notes of an import: true if the nodes of a partition are those on which its jobs ran."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """Source file: its name without the folder, in printable characters, and the SHA-256 of its bytes."""

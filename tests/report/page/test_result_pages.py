@@ -155,7 +155,7 @@ def test_the_page_of_logs_can_be_read_on_a_phone_and_in_the_dark(months, open_pa
     assert "<b>batch</b>" in rows
     answer = opened.page.locator("#answer .sentence").inner_text()
     assert answer.startswith(
-        "By partition, most" if n_logs == 1 else "From june.parquet to july.parquet, mean idle nodes"
+        "By partition, the nodes in" if n_logs == 1 else "From june.parquet to july.parquet, mean idle nodes"
     )
     _check_accessibility(opened)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
-from bfreplay.datasets.ingest.occupancy.groups import partitions_of, types_of
+from bfreplay.datasets.ingest.occupancy.groups import has_partitions, partitions_of, types_of
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skip_counts
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
@@ -21,7 +21,7 @@ from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, first_of_each
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan
 from bfreplay.datasets.ingest.occupancy.window import choose_window, first_time_us, longest_gap_us
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.metadata import PARTITIONS_BY_JOBS, EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.errors import InputError, printable
@@ -154,6 +154,7 @@ def build_events(
     note_rules_without_effect(record, plan, report)
     report.complete(plan.log_end_us, record.mean_node_hours)
     inventory_names = sorted(node_name for node_name, is_out in zip(node_names, is_absent, strict=True) if not is_out)
+    partitions = partitions_of(record, node_uses, inventory_names)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=None if record.cluster is None else printable(record.cluster),
@@ -165,9 +166,16 @@ def build_events(
         allocator=allocator if record.n_counted else None,
         skipped=skip_counts(report),
         unit="node" if record.units is None else record.units.kind,
-        notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
+        notes={
+            "ingest": {
+                **report.to_json(),
+                "rules": rules.to_json(),
+                "window": window.to_json(),
+                **({PARTITIONS_BY_JOBS: True} if partitions and not has_partitions(record) else {}),
+            }
+        },
         node_types=types_of(record, inventory_names),
-        partitions=partitions_of(record, node_uses, inventory_names),
+        partitions=partitions,
     )
     source = OccupancySource(record, plan, start=survey.start)
     events = NodeEvents(inventory_names, source, window.start_us, window.end_us, metadata, tuple(sources))

@@ -22,13 +22,18 @@ def types_of(record: ScheduleRecord, nodes: Sequence[str]) -> dict[str, list[str
     return by_type if by_type.keys() - {NO_TYPE} else {}
 
 
+def has_partitions(record: ScheduleRecord) -> bool:
+    """Return whether a table of nodes says which partitions they are in."""
+    return any(partitions for _, partitions in record.node_table.values())
+
+
 def partitions_of(record: ScheduleRecord, node_uses: NodeUse, nodes: Sequence[str]) -> dict[str, list[str]]:
     """Return the nodes of each partition: as a table of nodes has them, else those on which its jobs ran."""
     members: dict[str, set[str]] = {}
     names = [_whole_node(record, node) for node in record.nodes]
     for partition, is_used in node_uses.partitions.items():
         members[partition] = {names[node] for node in np.flatnonzero(is_used).tolist()}
-    if any(partitions for _, partitions in record.node_table.values()):
+    if has_partitions(record):
         members = {}
         for node, (_, partitions) in record.node_table.items():
             for partition in partitions:

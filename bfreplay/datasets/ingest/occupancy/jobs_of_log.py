@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from bfreplay.datasets.batch_jobs import BatchJobs, Waited
 from bfreplay.datasets.ingest.occupancy.machine import NEVER, RUNS
 from bfreplay.datasets.ingest.occupancy.schedule import JobNames, ScheduleRecord, WaitedJob
-from bfreplay.datasets.ingest.occupancy.spool import first_of_each
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, first_of_each
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
-from bfreplay.datasets.times import NOT_KNOWN_US
+from bfreplay.datasets.times import DAY_US, NOT_KNOWN_US, US
+
+_CLOCKS_US, _LONGEST_WAIT_US = 300 * US, 366 * DAY_US
 
 
 def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[BatchJobs]:
@@ -33,7 +35,7 @@ def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[
         rows = {name: np.ascontiguousarray(jobs[name]) for name in ("job_key", "start_us", "kind")}
         rows["end_us"] = np.where(jobs["end_us"] == NEVER, plan.log_end_us, jobs["end_us"])
         eligible_us = np.maximum.reduceat(holdings["eligible_us"], first_rows)
-        rows["eligible_us"] = np.maximum(eligible_us, NOT_KNOWN_US)
+        rows["eligible_us"] = _plausible_us(eligible_us, rows["start_us"])
         rows["wanted"], rows["n_nodes"] = np.where(eligible_us == RUNS, 0, n_nodes), n_nodes
         n_before = int(np.searchsorted(waited["start_us"], rows["start_us"][-1], side="right"))
         before = {name: column[:n_before] for name, column in waited.items()}
@@ -66,12 +68,19 @@ def _waited(record: ScheduleRecord, plan: Plan) -> dict[str, NDArray[np.int64]]:
         columns = jobs.job_key, jobs.eligible_us, jobs.start_us, jobs.count, jobs.kind
         pieces.append(np.column_stack([column[is_later] for column in columns]))
     job_key, eligible_us, until_us, wanted, kind = np.concatenate(pieces).T
+    eligible_us = np.where(until_us == OPEN_END, eligible_us, _plausible_us(eligible_us, until_us))
     start_us = np.minimum(until_us, stop_us)
     is_inside = np.flatnonzero((eligible_us < stop_us) & (start_us > begin_us))
     order = is_inside[np.lexsort((job_key[is_inside], start_us[is_inside]))]
     rows = {"job_key": job_key, "start_us": start_us, "kind": kind, "end_us": start_us, "eligible_us": eligible_us}
     rows |= {"wanted": wanted, "n_nodes": np.zeros_like(wanted)}
     return {name: column[order] for name, column in rows.items()}
+
+
+def _plausible_us(eligible_us: NDArray[np.int64], start_us: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return eligible times up to the starts of jobs; not known where they are far from these: of another unit."""
+    is_far = (eligible_us > start_us + _CLOCKS_US) | (eligible_us < start_us - _LONGEST_WAIT_US) | (eligible_us < 0)
+    return np.where(is_far, NOT_KNOWN_US, np.minimum(eligible_us, start_us))
 
 
 def _piece(

@@ -305,7 +305,7 @@ class ScheduleRecord:
         limit_us, key = OPEN_END, job_key(job)
         if limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US:
             limit_us = limit_end_us
-        eligible_us = NOT_KNOWN_US if submission.eligible_us is None else min(submission.eligible_us, start_us)
+        eligible_us = NOT_KNOWN_US if submission.eligible_us is None else submission.eligible_us
         kind = self.kind_of(submission.partition, submission.qos)
         ends_us = OPEN_END if end_us is None else end_us
         self.jobs.add(start_us, ends_us, limit_us, key, n_nodes, nodes, eligible_us, kind)

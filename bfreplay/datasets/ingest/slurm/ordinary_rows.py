@@ -281,7 +281,6 @@ class OrdinaryRowReader:
         job_rows, n_nodes = job_rows[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
         first_node = first_of_each(n_nodes)
         limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
-        eligible_us = np.minimum(eligible_us, start_us)
         kind = self._kinds(text_rows, column_of)
         columns = start_us, end_us, limit_end_us, job_numbers, eligible_us, kind
         start_us, end_us, limit_end_us, job_numbers, eligible_us, kind = (column[job_rows] for column in columns)

@@ -84,7 +84,7 @@ def _row(job_document: Any, row_place: RowPlace) -> JobRow:
         _span_us(time_members.get("elapsed"), US),
         _span_us(time_members.get("suspended"), US),
         _span_us(time_members.get("limit"), 60 * US),
-        _optional(job_document.get("allocation_nodes")),
+        _optional(job_document.get("allocation_nodes")) or _wanted_nodes(job_document.get("tres")),
         nodes_text,
         cluster if isinstance(cluster, str) else None,
         _optional(job_document.get("restart_cnt")),
@@ -105,10 +105,21 @@ def _submission(job_document: dict[str, Any], time_members: dict[str, Json]) -> 
     )
 
 
+def _resources(tres: Any, which: str) -> list[dict[str, Any]]:
+    """Return the resources with type, name and count that ``tres`` has as ``allocated`` or ``requested``."""
+    resources = tres.get(which) if isinstance(tres, dict) else None
+    return [part for part in resources if isinstance(part, dict)] if isinstance(resources, list) else []
+
+
+def _wanted_nodes(tres: Any) -> int | None:
+    """Return the number of nodes that a job asked for; ``None`` without one."""
+    counts = (part.get("count") for part in _resources(tres, "requested") if part.get("type") == "node")
+    return next(map(_optional, counts), None)
+
+
 def _held(tres: Any) -> Held:
-    """Return what a job holds, from ``tres.allocated``, a list of resources with type, name and count."""
-    allocated = tres.get("allocated") if isinstance(tres, dict) else None
-    parts = [part for part in allocated if isinstance(part, dict)] if isinstance(allocated, list) else []
+    """Return what a job holds, from ``tres.allocated``."""
+    parts = _resources(tres, "allocated")
     texts = ("/".join(str(part[member]) for member in ("type", "name") if part.get(member)) for part in parts)
     return Held(*tres_counts(",".join(f"{text}={part.get('count')}" for text, part in zip(texts, parts, strict=True))))
 

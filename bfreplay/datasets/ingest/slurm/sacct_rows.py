@@ -211,7 +211,7 @@ class JobRows:
         if reason == "pending" or (reason == "never started" and job_row.end):
             until_us = job_row.end[-1] if job_row.end and reason != "pending" else None
             identity = self._identity(job_row)
-            self._record.add_waited(identity, job_row.submission, until_us, job_row.count, job_row.held)
+            self._record.add_waited(identity, job_row.submission, until_us, job_row.count or None, job_row.held)
         if warning:
             return report.skip_with_warning(reason, *job_row.at, warning=warning)
         if reason or start_time is None:
