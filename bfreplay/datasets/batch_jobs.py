@@ -210,7 +210,8 @@ class WaitingJobs:
 
     ``eligible_us`` and ``until_us``: from when to when each waited, ``(W,) int64``; ``wanted``: the nodes that it
     wanted, ``(W,)``; ``partition``: its place in ``partitions``, ``(W,)``, whose first name is empty (not known).
-    Of the jobs of the whole file, ``n_known`` have an eligible time and a number of nodes, ``n_unknown`` have not.
+    ``n_known`` jobs of the whole file have an eligible time and a number of nodes; ``n_unknown`` of those that did not
+    start before the window have not.
     """
 
     eligible_us: NDArray[np.int64]
@@ -259,7 +260,7 @@ def load_waiting_jobs(path: Path | str, log: NodeEvents) -> WaitingJobs:
                 raise InputError(problem, file=file, row=row + bad_index, column=column, value=value, fix=_FIX)
         is_known = (eligible_us != NOT_KNOWN_US) & (wanted > 0)
         n_known += int(np.count_nonzero(is_known))
-        n_unknown += int(np.count_nonzero(~is_known & (wanted != 0)))
+        n_unknown += int(np.count_nonzero(~is_known & (wanted != 0) & (until_us > log.window_start_us)))
         is_inside = is_known & (until_us > log.window_start_us) & (eligible_us < log.window_end_us)
         pieces.append(np.stack([eligible_us, until_us, wanted, partition])[:, is_inside])
         row += batch.num_rows

@@ -9,10 +9,12 @@ from itertools import compress
 from os import PathLike
 from os.path import isfile, join
 from pathlib import Path
+from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.node_table import read_inventory
@@ -48,6 +50,8 @@ def select_nodes(
         A partition or a node that the log does not have, or no node is left.
     """
     is_kept, selection = np.ones(len(log.nodes), np.bool_), {}
+    for option, value in (("partition", partition), ("only_nodes", only_nodes), ("without", without)):
+        checks.instance(option, value, (str, NoneType), "a text, such as cn[01-20],gpu1")
     if partition is not None:
         is_kept &= _is_among(log, set(_nodes_of_partition(log, partition)))
         selection["partition"] = partition
@@ -95,6 +99,7 @@ def part_of(log: NodeEvents, is_kept: NDArray[np.bool_], selection: Mapping[str,
     part.metadata = replace(
         log.metadata,
         node_types=kept(log.metadata.node_types),
+        hardware_types=kept(log.metadata.hardware_types),
         partitions=kept(log.metadata.partitions),
         n_nodes_at_start=None if n_at_start is None else max(1, int(np.count_nonzero(is_kept[:n_at_start]))),
     )
@@ -106,7 +111,7 @@ def selection_words(selection: Mapping[str, str]) -> str:
     """Return which nodes a selection kept, in brackets behind their number: `` (partition gpu, without cn[01-04])``."""
     words = {"partition": "partition {}", "only_nodes": "only {}", "without": "without {}"}
     short = {
-        option: value if len(value) <= _LONGEST_LIST else f"{value.count(',') + 1:,} nodes"
+        option: value if len(value) <= _LONGEST_LIST else f"{value[:_LONGEST_LIST]}..."
         for option, value in selection.items()
     }
     chosen = ", ".join(words[option].format(value) for option, value in short.items())

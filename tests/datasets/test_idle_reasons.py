@@ -66,6 +66,11 @@ def test_a_job_waits_for_the_nodes_of_its_partition_only():
     assert reason_sentences(elsewhere)[1].startswith("2 batch jobs waited for partitions of which the log has no node")
 
 
+def test_a_partition_may_have_a_comma_in_its_name():
+    log = log_of([], partitions={"a,b": ["n0"], "a": ["n1"]}, nodes=2)
+    assert seconds(reasons(log, waiting((0, 100, 1, "a,b")))) == {FITS: 100, NOBODY: 100}
+
+
 def test_jobs_may_use_nodes_that_are_not_shown():
     # of batch n0, n1 and n2 are idle, so that a job of three would fit, also where n2 alone is shown
     is_shown = np.array([False, False, True, True])

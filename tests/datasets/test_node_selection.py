@@ -169,6 +169,17 @@ def test_a_list_may_be_longer_than_the_name_of_a_file(tmp_path):
     log = NodeEvents.from_arrays(names, [BUSY] * 400, [], [], [], 0, SECOND)
     part = select_nodes(log, only_nodes=",".join(names[:300]))
     assert len(part.nodes) == 300
-    assert selection_words(part.selection) == " (only 300 nodes)"
+    assert selection_words(part.selection) == f" (only {','.join(names)[:80]}...)"
     run = replay_log(log, [job(work=1.0)], only_nodes=",".join(names[:300]))
-    assert "300 nodes (only 300 nodes)" in render(run)
+    assert "300 nodes (only node0000,node0001," in render(run)
+
+
+def test_parts_of_the_whole_log_are_left_out_of_parts():
+    described = bfreplay.describe(small_log(), partition="gpu", without="n2")
+    assert (described.n_nodes, described.left_out_us) == (1, 60 * SECOND)
+    both = bfreplay.describe(small_log(), only_nodes="n[0-1]", without="n0")
+    assert (both.n_nodes, both.idle_node_us) == (1, 30 * SECOND)
+    with pytest.raises(InputError, match="no node is left of the log"):
+        bfreplay.describe(small_log(), partition="gpu", without="n[1-2]")
+    with pytest.raises(InputError, match="only_nodes"):
+        bfreplay.describe(small_log(), only_nodes=["n1"])  # type: ignore[arg-type]

@@ -135,7 +135,7 @@ def describe(
     """
     whole = restrict(events if isinstance(events, NodeEvents) else load_events(events), window)
     remaining = select_nodes(whole, without=without)
-    startable = log = select_nodes(remaining, partition, only_nodes)
+    startable = log = select_nodes(whole, partition, only_nodes, without)
     if pool is not None:
         log = log.counting_as_idle(POOLS[checks.one_of("pool", pool, list(POOLS))])
     return replace(

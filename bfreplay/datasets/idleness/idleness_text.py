@@ -65,7 +65,8 @@ def wrapped(texts: Iterable[str]) -> list[str]:
 def render_html(idleness: Idleness) -> str:
     """Return the facts as a table, with warnings and sentences below it, for a notebook."""
     warnings = [f"Warning: {sentence}" for sentence in idleness.origin.log_warnings.sentences(most=None)]
-    return html_table("Idle nodes", _facts(idleness), "", [*warnings, *sentences(idleness)])
+    texts = [*warnings, *answer_sentences(idleness), *sentences(idleness)]
+    return html_table("Idle nodes", _facts(idleness), "", texts)
 
 
 def _facts(idleness: Idleness) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from bfreplay.datasets.idleness.quantiles import MEDIAN, Counted, quantiles
 from bfreplay.datasets.idleness.week import WEEKDAYS, choose_zone
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import PARTITIONS_BY_JOBS
+from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import EPOCH, HOUR_US, MICROSECOND, US
 from bfreplay.documents import Json, pick
@@ -131,8 +132,11 @@ def node_groups(log: NodeEvents, by: str) -> tuple[list[str], NDArray[np.int64]]
     """Return the groups of nodes by partition (each set of partitions is one), type or node, and that of each node."""
     if by == "node":
         return list(log.nodes), np.arange(len(log.nodes))
-    if by == "type" and log.node_types.has_type_names:
-        return list(log.node_types.names), log.node_types.of_node.astype(np.int64)
+    if by == "type" and (log.node_types.has_type_names or log.metadata.hardware_types):
+        types = log.node_types
+        if not types.has_type_names:
+            types = NodeTypes.of(log.nodes, log.metadata.hardware_types, log.file)
+        return list(types.names), types.of_node.astype(np.int64)
     if by == "type" or not log.metadata.partitions:
         raise InputError(
             f"the log does not say which {by} its nodes are of",

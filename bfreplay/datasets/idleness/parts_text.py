@@ -94,7 +94,8 @@ def reason_sentences(reasons: IdleReasons) -> list[str]:
         return []
     shares = sorted(((node_us / total_us, reason) for reason, node_us in reasons.node_us.items()), reverse=True)
     words = [f"{percent(share)} {_as_clause(reason)}" for share, reason in shares if share >= _FEW]
-    text = [f"Of {amount(total_us / HOUR_US)} node-hours without a job, {', '.join(words)}."]
+    hours = amount(total_us / HOUR_US)
+    text = [f"Of {hours} node-hour{'' if hours == '1' else 's'} without a job, {', '.join(words)}."]
     if reasons.n_unknown:
         jobs = count(reasons.n_unknown, "batch job")
         text.append(f"The log does not say since when {jobs} waited, or for how many nodes: as if they had not waited.")
@@ -153,6 +154,8 @@ def comparison_sentences(labels: Sequence[str], logs: Sequence[Idleness]) -> lis
         reasons = dict.fromkeys({**_reason_nodes(first), **_reason_nodes(last)}, 0.0)
         text += _largest_change("Reason", reasons | _reason_nodes(first), reasons | _reason_nodes(last))
     text += _largest_change("Part", _part_nodes(first), _part_nodes(last))
+    if first.origin.unit != last.origin.unit:
+        text.append(f"The logs cannot be compared: one is of {first.origin.unit}s, the other of {last.origin.unit}s.")
     if first.n_nodes != last.n_nodes:
         text.append(f"The log has {count(last.n_nodes, 'node')}, not {first.n_nodes:,}.")
     return text

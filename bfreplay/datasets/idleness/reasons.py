@@ -33,7 +33,6 @@ REASON_OF_STATE = {
     NodeState.DOWN: "down",
     NodeState.UNKNOWN: "unknown",
 }
-_SPLIT = ","
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def reasons_of(
     ``partitions`` are those of the log.
     """
     is_elsewhere = [
-        bool(partitions and text) and not any(name in partitions for name in text.split(_SPLIT))
+        bool(partitions and text) and not any(name in partitions for name in _names(text, partitions))
         for text in waiting.partitions
     ]
     n_elsewhere = int(np.count_nonzero(np.array(is_elsewhere)[waiting.partition]))
@@ -141,6 +140,11 @@ def reasons_of(
         groups = {}
     shown = {reason: time_us for reason, time_us in node_us.items() if time_us}
     return IdleReasons(shown, {} if [*groups] == [NO_PARTITION] else groups, waiting.n_unknown, n_elsewhere)
+
+
+def _names(text: str, partitions: Collection[str]) -> list[str]:
+    """Return the partitions that a job names: one of these, or several with commas between."""
+    return [text] if text in partitions else text.split(",")
 
 
 class _Jobs(NamedTuple):
@@ -175,7 +179,7 @@ def _jobs(waiting: WaitingJobs, partitions: list[str], n_nodes: int) -> _Jobs:
     rows, numbers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for code, text in enumerate(waiting.partitions):
         of_text = np.flatnonzero(waiting.partition == code)
-        for name in text.split(_SPLIT) if len(partitions) > 1 else [""]:
+        for name in _names(text, number_of) if len(partitions) > 1 else [""]:
             if name in number_of:
                 rows.append(of_text)
                 numbers.append(np.full(len(of_text), number_of[name]))

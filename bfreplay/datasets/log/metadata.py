@@ -62,6 +62,8 @@ class EventsMetadata:
         Anything else, e.g. the generator of a synthetic log and its parameters (JSON values only).
     node_types
         Names of the nodes of each type, if the log has types; each node once.
+    hardware_types
+        The same for descriptions only: replays treat these nodes alike.
     partitions
         Names of the nodes of each partition, if the log has partitions; a node may be in several, or in none.
     n_nodes_at_start
@@ -83,6 +85,7 @@ class EventsMetadata:
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    hardware_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     partitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     n_nodes_at_start: int | None = None
     unit: str = "node"
@@ -115,7 +118,7 @@ class EventsMetadata:
         """Return plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
         document = asdict(self)
         document["source_files"] = [asdict(source) for source in self.source_files]
-        for groups in ("node_types", "partitions"):
+        for groups in ("node_types", "hardware_types", "partitions"):
             if not document[groups]:
                 del document[groups]  # most logs have none
         if self.n_nodes_at_start is None:
@@ -153,7 +156,8 @@ class EventsMetadata:
                 SourceFile(str(source["name"]), str(source["sha256"])) for source in values.get("source_files", ())
             )
             _check_groups("node_types", values.get("node_types", {}), file)
-            _check_groups("partitions", values.get("partitions", {}), file)
+            for groups in ("hardware_types", "partitions"):
+                _check_groups(groups, values.get(groups, {}), file)
             return cls(**values)
         except (TypeError, KeyError, AttributeError) as error:
             raise InputError(

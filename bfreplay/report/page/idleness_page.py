@@ -41,7 +41,10 @@ def write_idleness_report(
     """Write the page of described logs; ``options`` are shown on it. Errors as ``write_report``."""
     file, logs = check_report(out, overwrite=overwrite), described.logs
     is_one, last = len(logs) == 1, logs[-1]
-    answer = [*answer_sentences(last), sentences(last)[0]] if is_one else comparison_sentences(described.labels, logs)
+    n_first = 1 if last.origin.unit == "node" else 2  # of units the first sentence says what they are
+    answer = comparison_sentences(described.labels, logs)
+    if is_one:
+        answer = [*answer_sentences(last), *sentences(last)[:n_first]]
     cautions = [
         sentence if is_one else f"{label}: {sentence}"
         for label, log in zip(described.labels, logs, strict=True)
@@ -51,7 +54,7 @@ def write_idleness_report(
         command="describe",
         title=f"Idle nodes of {' and '.join(described.labels)}",
         answer=" ".join(answer),
-        cards=[*_cards(last), warnings_card(len(cautions))],
+        cards=[*_cards(last, "" if is_one else f", {described.labels[-1]}"), warnings_card(len(cautions))],
         cautions=cautions,
         sections=[*_sections(described)],
         files=list(dict.fromkeys(source for sources in described.sources for source in sources)),
@@ -61,11 +64,13 @@ def write_idleness_report(
     return write_page(text, file, overwrite=overwrite)
 
 
-def _cards(idleness: Idleness) -> list[Card]:
+def _cards(idleness: Idleness, which: str) -> list[Card]:
+    nodes, share = idleness.n_nodes, number("idle_share", idleness.idle_share, "percent")
+    mean, hours = idleness.mean_idle_nodes, idleness.idle_node_hours
     return [
-        Card("Idle", number("idle_share", idleness.idle_share, "percent"), escape("of all node-time")),
-        Card("Mean idle nodes", number("mean", idleness.mean_idle_nodes, "amount"), escape(f"of {idleness.n_nodes:,}")),
-        Card("Idle node-hours", number("hours", idleness.idle_node_hours, "amount"), escape("in the window")),
+        Card("Idle", share, escape(f"of all node-time{which}")),
+        Card("Mean idle nodes", number("mean", mean, "amount"), escape(f"of {nodes:,}{which}")),
+        Card("Idle node-hours", number("hours", hours, "amount"), escape(f"in the window{which}")),
     ]
 
 
@@ -75,13 +80,13 @@ def _sections(described: SideBySide) -> Iterator[Section]:
         yield _tables("side-by-side", "Side by side", "", [comparison_table(labels, logs)])
     reasons = {label: log.reasons for label, log in zip(labels, logs, strict=True) if log.reasons}
     if reasons:
-        words = [sentence for of_log in reasons.values() for sentence in reason_sentences(of_log)]
+        words = {label: reason_sentences(of_log) for label, of_log in reasons.items()}
         tables = {label: reason_tables(of_log) for label, of_log in reasons.items()}
         bars = {label: of_log.node_us for label, of_log in reasons.items()}
         yield _section("reasons", "Why no job ran", words, _bars(bars), tables)
     parts = {label: log.parts for label, log in zip(labels, logs, strict=True) if log.parts}
     if parts:
-        words = [sentence for of_log in parts.values() for sentence in part_sentences(of_log)]
+        words = {label: part_sentences(of_log) for label, of_log in parts.items()}
         tables = {label: [part_table(of_log, most=None)] for label, of_log in parts.items()}
         bars = {
             label: {part.name: part.idle_node_us for part in of_log.parts[:_MOST_BARS]}
@@ -98,15 +103,21 @@ def _sections(described: SideBySide) -> Iterator[Section]:
 
 
 def _section(
-    name: str, title: str, words: list[str], figure: PageFigure, tables: Mapping[str, list[ShownTable]]
+    name: str,
+    title: str,
+    words: Mapping[str, list[str]],
+    figure: PageFigure,
+    tables: Mapping[str, list[ShownTable]],
 ) -> Section:
-    """Return a section with the tables of each log, which have its label if there are several."""
-    labelled = [
-        replace(table, caption=f"{label}: {table.caption}") if len(tables) > 1 else table
+    """Return a section with the words and tables of each log, which have its label if there are several."""
+    labelled = {label: f"{label}: " if len(tables) > 1 else "" for label in tables}
+    texts = [labelled[label] + " ".join(of_log) for label, of_log in words.items() if of_log]
+    shown = [
+        page_table(replace(table, caption=labelled[label] + table.caption))
         for label, of_log in tables.items()
         for table in of_log
     ]
-    return Section(name, title, " ".join(words), figure, [*map(page_table, labelled)], folded=False)
+    return Section(name, title, " ".join(texts), figure, shown, folded=False)
 
 
 def _tables(name: str, title: str, words: str, tables: list[ShownTable]) -> Section:

@@ -12,6 +12,7 @@ import pytest
 from bfreplay.datasets.batch_jobs import load_batch_jobs
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.occupancy import findings
 from bfreplay.datasets.ingest.occupancy.build import RESERVED_IDLE
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import NO_LIST
@@ -493,3 +494,16 @@ def test_no_unit_is_held_by_two_batch_jobs_at_a_time(tmp_path):
     span_us = (built.events.window_end_us - built.events.window_start_us) * len(built.events.nodes)
     busy_us = int(((held.end_us - held.start_us)[owner]).sum())
     assert characterise(built.events).idle_node_us == span_us - busy_us
+
+
+def test_free_units_of_half_used_nodes_are_no_sign_of_jobs_that_are_missing(tmp_path):
+    times = [(f"2024-03-{day:02d}T00:00:00", f"2024-03-{day + 1:02d}T00:00:00") for day in range(1, 11)]
+    table = "node,gpus,cores\ng1,4,16\n"
+    for nodes, is_warned in (("g1", False), ("g1 g2", True)):  # g2 is idle to the end as a whole
+        rows = [
+            f"{day}{node[1]}|COMPLETED|{start}|{end}|1|{node}|cpu=4,gres/gpu=1"
+            for node in nodes.split()
+            for day, (start, end) in enumerate(times if node == "g1" else times[:1])
+        ]
+        _, report = gpus(tmp_path, *rows, table=table + ("g2,4,16\n" if is_warned else ""))
+        assert (findings.NO_RUNNING_JOBS in report.warnings) is is_warned

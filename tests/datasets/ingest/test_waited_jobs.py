@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.datasets.batch_jobs import load_batch_jobs, load_waiting_jobs
+from bfreplay.datasets.idleness.parts import idle_parts
 from bfreplay.datasets.ingest.occupancy import schedule
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.read_log import read_log
@@ -201,7 +202,8 @@ def test_a_table_of_nodes_says_types_and_partitions_also_of_gpus(tmp_path):
     read = read_log(tmp_path / "log", "slurm", ReadOptions(timezone="UTC"), units=tmp_path / "nodes.csv")
     metadata = read.build(FULL).events.metadata
     assert metadata.partitions == {"all": ["cn1", "cn2"], "batch": ["cn3", "cn4"], "gpu": ["cn1"]}
-    assert metadata.node_types == {"a100": ["cn1"], "no type": ["cn2"], "cpu": ["cn3", "cn4"]}
+    assert metadata.hardware_types == {"a100": ["cn1"], "no type": ["cn2"], "cpu": ["cn3", "cn4"]}
+    assert (metadata.node_types, idle_parts(read.build(FULL).events, "type").parts[0].n_nodes) == ({}, 2)
     rows = [f"{line}|{'cpu=2,gres/gpu=1' if 'cn' in line or line.startswith('5') else ''}" for line in ROWS]
     (tmp_path / "log").write_text("\n".join([f"{HEADER}|AllocTRES", *rows]))
     options = ReadOptions(timezone="UTC", unit="gpu")
@@ -285,3 +287,41 @@ def test_damaged_columns_are_refused(tmp_path, column, values, problem):
     pq.write_table(damaged.replace_schema_metadata(table.schema.metadata), file, use_dictionary=False)
     with pytest.raises(InputError, match=problem):
         load_waiting_jobs(file, log)
+
+
+def test_submit_times_of_another_unit_are_not_known(tmp_path):
+    text = "job,submit,start,end,nodes\na,1.5,1700000600,1700004200,cn1\nb,1700000700000,1700000900,1700004200,cn2\n"
+    text += "c,1700000700,1700000900,1700004200,cn3\nd,1700000950,1700000900,1700004200,cn4\n"
+    _, file = written(tmp_path, text, "table")
+    jobs = pq.read_table(file).to_pylist()
+    eligible = {job["job"]: job["eligible"] and int(job["eligible"].timestamp()) for job in jobs}
+    assert eligible == {"a": None, "b": None, "c": 1700000700, "d": 1700000900}
+
+
+def test_a_job_of_json_that_never_started_waits_for_the_nodes_that_it_asked_for(tmp_path):
+    never = {
+        "job_id": 2,
+        "state": {"current": ["CANCELLED"]},
+        "nodes": "None assigned",
+        "allocation_nodes": 0,
+        "tres": {"allocated": [], "requested": [{"type": "cpu", "count": 8}, {"type": "node", "count": 100}]},
+        "time": {"submission": 1000, "eligible": 5000, "start": 0, "end": 6000, "elapsed": 0},
+    }
+    log, file = written(tmp_path, json.dumps({"jobs": [*JSON_JOBS["jobs"], never]}), "slurm")
+    assert [job["wanted"] for job in pq.read_table(file).to_pylist()] == [1, 100]
+    assert load_waiting_jobs(file, log).wanted.tolist() == [100]
+
+
+@pytest.mark.parametrize("name", [" batch ", "b" * 300, "ba\x1btch", "ba\x00tch", "\t"])
+def test_a_strange_cell_of_a_partition_costs_no_row(tmp_path, monkeypatch, name):
+    for is_compiled in (True, False):
+        monkeypatch.setattr(sacct, "IS_COMPILED", is_compiled)
+        rows = [line.replace("|gpu|", f"|{name}|") for line in ROWS[:4]]
+        log, _ = written(tmp_path, "\n".join([HEADER, *rows]), timezone="UTC")
+        expected = {"batch": ["cn1", "cn3"], "other": ["cn4"]}
+        if name.strip() == "batch":
+            expected["batch"] = ["cn1", "cn2", "cn3"]
+        assert log.metadata.partitions == expected
+        assert len(log.nodes) == 4
+        is_said = schedule.NO_KINDS in log.metadata.notes["ingest"]["facts"]
+        assert is_said is (name not in (" batch ", "\t"))

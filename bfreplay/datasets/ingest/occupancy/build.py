@@ -174,7 +174,7 @@ def build_events(
                 **({PARTITIONS_BY_JOBS: True} if partitions and not has_partitions(record) else {}),
             }
         },
-        node_types=types_of(record, inventory_names),
+        hardware_types=types_of(record, inventory_names),
         partitions=partitions,
     )
     source = OccupancySource(record, plan, start=survey.start)

@@ -76,6 +76,7 @@ class WaitedJob(NamedTuple):
 
 
 MOST_KINDS = 4_096
+NO_KINDS = "partitions or QOS of jobs that cannot be names, and are not kept"
 MANY_KINDS = "pairs of partition and QOS: those of jobs beyond the first"
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes and the greater number are used"
@@ -381,8 +382,17 @@ class ScheduleRecord:
         self.waited.append(WaitedJob(key, eligible_us, until_us, min(count or NO_WIDTH, MOST_NODES), kind))
 
     def kind_of(self, partition: str, qos: str) -> int:
-        """Return the number of a pair of partition and QOS; 0 for a new one beyond ``MOST_KINDS``."""
+        """Return the number of a pair of partition and QOS; 0 for a new one beyond ``MOST_KINDS``.
+
+        A text that cannot be a name counts as none, which the report says.
+        """
         pair = partition, qos
+        if pair in self.kinds:
+            return self.kinds[pair]
+        pair = partition.strip(), qos.strip()
+        if strange := [text for text in pair if text and not checks.is_name(text)]:
+            self.report.facts.setdefault(NO_KINDS, f"such as {strange[0][:40]!r}")
+            pair = "", ""
         if pair not in self.kinds:
             if len(self.kinds) >= MOST_KINDS:
                 self.report.facts[MANY_KINDS] = f"{MOST_KINDS - 1:,} are not kept"

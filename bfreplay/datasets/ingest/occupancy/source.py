@@ -66,6 +66,10 @@ class Survey:
         last_state, remaining_us = self.start if state is None else state, plan.window_us[1] - since_us
         np.add.at(self.node_us, last_state, remaining_us)
         self.idle_to_the_end = (last_state == NodeState.IDLE) & (remaining_us > 0)
+        if len(plan.last_unit):  # a node of which some units are held is no sign of jobs that are missing
+            begins = np.flatnonzero(np.diff(plan.last_unit[: plan.n_kept], prepend=-1))
+            is_whole = np.logical_and.reduceat(self.idle_to_the_end, begins)
+            self.idle_to_the_end &= np.repeat(is_whole, np.diff(begins, append=plan.n_kept))
         self.idle_to_the_end_us = int(remaining_us[self.idle_to_the_end].sum())
 
 
