@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.hostlists import expand_nodes, numbers_in
 from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.submissions import Submission
 from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us

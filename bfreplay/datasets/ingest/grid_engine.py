@@ -13,7 +13,8 @@ import msgspec
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import each_a_name
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.submissions import Submission
 from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.times import HOUR_US, US
 

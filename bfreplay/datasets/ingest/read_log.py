@@ -14,7 +14,8 @@ from bfreplay.datasets.ingest.node_table import CPU_TYPE, NodeTable, read_invent
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import JobNames, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.submissions import JobNames
 from bfreplay.datasets.ingest.occupancy.units import Units
 from bfreplay.datasets.ingest.reader import OF_ALL_LOGS, LogReader, ReadOptions
 from bfreplay.datasets.located import with_location

@@ -16,8 +16,9 @@ from bfreplay.datasets.batch_jobs import BATCH_ROWS, PARQUET_KEY, VERSION_KEY, l
 from bfreplay.datasets.ingest.occupancy import build, machine
 from bfreplay.datasets.ingest.occupancy.jobs_of_log import batch_jobs
 from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OVERSUBSCRIPTION, OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import JobNames, ScheduleRecord, job_key
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobSpool
+from bfreplay.datasets.ingest.occupancy.submissions import JobNames, job_key
 from bfreplay.datasets.ingest.read_log import ingest, read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.log.event_tables import LogHeader

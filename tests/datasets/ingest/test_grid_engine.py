@@ -272,7 +272,7 @@ def test_jobs_keep_their_queue_and_when_they_were_submitted(tmp_path):
     (rows, _), *_ = read(tmp_path, lines).jobs.slices()
     assert sorted(rows.eligible_us.tolist()) == [-1, (T - 100) * US]
     kinds = read(tmp_path, lines).kinds
-    assert {queue for queue, _ in kinds} == {"", "all.q", "long.q"}
+    assert {queue for queue, _ in kinds.pairs} == {"", "all.q", "long.q"}
 
 
 def json_line(start, end, **given):

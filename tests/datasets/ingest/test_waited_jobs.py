@@ -10,7 +10,7 @@ import pytest
 
 from bfreplay.datasets.batch_jobs import load_batch_jobs, load_waiting_jobs
 from bfreplay.datasets.idleness.parts import idle_parts
-from bfreplay.datasets.ingest.occupancy import schedule
+from bfreplay.datasets.ingest.occupancy import submissions
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.read_log import read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -186,11 +186,11 @@ def test_a_file_of_an_older_version_is_read_and_says_what_it_lacks(tmp_path):
 
 
 def test_pairs_of_partition_and_qos_without_end_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(schedule, "MOST_KINDS", 3)
+    monkeypatch.setattr(submissions, "MOST_KINDS", 3)
     rows = [row(str(n), day(1, n), day(2, n), "cn1", day(1), partition=f"p{n}") for n in range(5)]
     (tmp_path / "log").write_text("\n".join([HEADER, *rows]))
     read = read_log(tmp_path / "log", "slurm", ReadOptions(timezone="UTC"))
-    assert read.record.report.facts[schedule.MANY_KINDS] == "2 are not kept"
+    assert read.record.report.facts[submissions.MANY_KINDS] == "2 are not kept"
     assert read.build(FULL).events.metadata.partitions == {"p0": ["cn1"], "p1": ["cn1"]}
 
 
@@ -323,5 +323,5 @@ def test_a_strange_cell_of_a_partition_costs_no_row(tmp_path, monkeypatch, name)
             expected["batch"] = ["cn1", "cn2", "cn3"]
         assert log.metadata.partitions == expected
         assert len(log.nodes) == 4
-        is_said = schedule.NO_KINDS in log.metadata.notes["ingest"]["facts"]
+        is_said = submissions.NO_KINDS in log.metadata.notes["ingest"]["facts"]
         assert is_said is (name not in (" batch ", "\t"))

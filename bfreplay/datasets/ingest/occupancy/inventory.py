@@ -295,8 +295,8 @@ def node_use(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> 
     n_nodes = len(record.nodes)
     first_us, last_us = np.full(n_nodes, OPEN_END, np.int64), np.full(n_nodes, -OPEN_END, np.int64)
     jobs_on = np.zeros(n_nodes, np.int64)
-    names = sorted({partition for partition, _ in record.kinds if partition})
-    of_kind = np.array([names.index(partition) if partition else len(names) for partition, _ in record.kinds])
+    names = sorted({partition for partition, _ in record.kinds.pairs if partition})
+    of_kind = np.array([names.index(partition) if partition else len(names) for partition, _ in record.kinds.pairs])
     is_used_by = np.zeros((len(names) + 1, n_nodes), np.bool_)
     for jobs, _ in record.jobs.slices():
         list_lengths = np.diff(jobs.first_node)

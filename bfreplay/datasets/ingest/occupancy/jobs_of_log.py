@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.batch_jobs import BatchJobs, Waited
 from bfreplay.datasets.ingest.occupancy.machine import NEVER, RUNS
-from bfreplay.datasets.ingest.occupancy.schedule import JobNames, ScheduleRecord, WaitedJob
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, first_of_each
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
+from bfreplay.datasets.ingest.occupancy.submissions import JobNames, WaitedJob
 from bfreplay.datasets.times import DAY_US, NOT_KNOWN_US, US
 
 _CLOCKS_US, _LONGEST_WAIT_US = 300 * US, 366 * DAY_US
@@ -26,7 +27,7 @@ def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[
     job that waited in the window, and did not start in it, has a row without nodes, of no length, when it gave up or
     at the end of the window.
     """
-    kinds, waited = np.array([*record.kinds]), _waited(record, plan)
+    kinds, waited = np.array(record.kinds.pairs), _waited(record, plan)
     for holdings in _holdings(record, plan):
         is_first = np.ones(len(holdings), np.bool_)
         is_first[1:] = (np.diff(holdings["start_us"]) != 0) | (np.diff(holdings["slot"]) != 0)

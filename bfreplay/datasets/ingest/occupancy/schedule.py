@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,69 +12,20 @@ from numpy.typing import NDArray
 from bfreplay import checks
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
+from bfreplay.datasets.ingest.occupancy.submissions import (
+    NO_SUBMISSION,
+    NO_WIDTH,
+    JobNames,
+    Kinds,
+    Submission,
+    WaitedJob,
+    job_key,
+)
 from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held, Units
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, NOT_KNOWN_US, iso_utc
 from bfreplay.errors import InputError
 
-
-class JobNames:
-    """Names of the jobs whose name is not their key as a number; those of others need no room."""
-
-    def __init__(self) -> None:
-        self._keys, self._ends, self._texts = array("q"), array("q"), bytearray()
-        self._order = np.empty(0, np.int64)
-
-    def add(self, job_key: int, job_name: str) -> None:
-        """Note the name of a job."""
-        if job_name != str(job_key):
-            self._keys.append(job_key)
-            self._texts += job_name.encode("utf-8", "surrogateescape")
-            self._ends.append(len(self._texts))
-
-    def of(self, job_keys: NDArray[np.int64]) -> list[str]:
-        """Return the name of each job; of names with one key the first."""
-        job_names = list(map(str, job_keys.tolist()))
-        keys_with_name = np.array(self._keys, dtype=np.int64)
-        if len(self._order) != len(keys_with_name):
-            self._order = np.argsort(keys_with_name, kind="stable")
-        sorted_place = np.searchsorted(keys_with_name, job_keys, sorter=self._order)
-        for position in np.flatnonzero(sorted_place < len(keys_with_name)).tolist():
-            name_number = int(self._order[sorted_place[position]])
-            if keys_with_name[name_number] == job_keys[position]:
-                text_begin = self._ends[name_number - 1] if name_number else 0
-                job_names[position] = self._texts[text_begin : self._ends[name_number]].decode("utf-8", "replace")
-        return job_names
-
-
-class Submission(NamedTuple):
-    """Time from which a job could have started (its submit time, if the log has no other), its partition and QOS."""
-
-    eligible_us: int | None = None
-    partition: str = ""
-    qos: str = ""
-
-
-NO_SUBMISSION = Submission()
-
-
-NO_WIDTH = -1
-"""Nodes wanted by a job of which the log does not say how many."""
-
-
-class WaitedJob(NamedTuple):
-    """Job that waited and never started: its key, the number of nodes that it wanted, and until when (``OPEN_END``)."""
-
-    job_key: int
-    eligible_us: int
-    until_us: int
-    n_nodes: int
-    kind: int
-
-
-MOST_KINDS = 4_096
-NO_KINDS = "partitions or QOS of jobs that cannot be names, and are not kept"
-MANY_KINDS = "pairs of partition and QOS: those of jobs beyond the first"
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes and the greater number are used"
 CUT = "lists of nodes are cut: the listed nodes are known, the others are assigned by rule"
@@ -142,7 +90,7 @@ class ScheduleRecord:
     job_names
         Names of jobs, for ``write_batch_jobs``; ``None``: not kept.
     kinds
-        Number of each pair of partition and QOS, in order of appearance; ``("", "")`` is 0.
+        Partitions and QOS of jobs.
     node_table
         Type and partitions of nodes, by name, if a table of nodes was given.
     waited
@@ -183,7 +131,7 @@ class ScheduleRecord:
         self.job_names: JobNames | None = None
         self.units: Units | None = None
         self.strange_nodes: dict[str, None] = {}
-        self.kinds: dict[tuple[str, str], int] = {("", ""): 0}
+        self.kinds = Kinds(self.report)
         self.node_table: Mapping[str, tuple[str, Sequence[str]]] = {}
         self.waited: list[WaitedJob] = []
 
@@ -307,7 +255,7 @@ class ScheduleRecord:
         if limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US:
             limit_us = limit_end_us
         eligible_us = NOT_KNOWN_US if submission.eligible_us is None else submission.eligible_us
-        kind = self.kind_of(submission.partition, submission.qos)
+        kind = self.kinds.of(submission.partition, submission.qos)
         ends_us = OPEN_END if end_us is None else end_us
         self.jobs.add(start_us, ends_us, limit_us, key, n_nodes, nodes, eligible_us, kind)
         if self.job_names is not None:
@@ -377,28 +325,9 @@ class ScheduleRecord:
                 return
         if self.job_names is None or eligible_us is None or not FIRST_TIME_US < eligible_us < until_us:
             return
-        key, kind = job_key(job), self.kind_of(submission.partition, submission.qos)
+        key, kind = job_key(job), self.kinds.of(submission.partition, submission.qos)
         self.job_names.add(key, str(job))
         self.waited.append(WaitedJob(key, eligible_us, until_us, min(count or NO_WIDTH, MOST_NODES), kind))
-
-    def kind_of(self, partition: str, qos: str) -> int:
-        """Return the number of a pair of partition and QOS; 0 for a new one beyond ``MOST_KINDS``.
-
-        A text that cannot be a name counts as none, which the report says.
-        """
-        pair = partition, qos
-        if pair in self.kinds:
-            return self.kinds[pair]
-        pair = partition.strip(), qos.strip()
-        if strange := [text for text in pair if text and not checks.is_name(text)]:
-            self.report.facts.setdefault(NO_KINDS, f"such as {strange[0][:40]!r}")
-            pair = "", ""
-        if pair not in self.kinds:
-            if len(self.kinds) >= MOST_KINDS:
-                self.report.facts[MANY_KINDS] = f"{MOST_KINDS - 1:,} are not kept"
-                return 0
-            self.kinds[pair] = len(self.kinds)
-        return self.kinds[pair]
 
     def add_outage(
         self,
@@ -546,17 +475,6 @@ class NodeLists:
             self._known[list_text] = node_ids
             self._size += entry_size
         return node_ids
-
-
-def job_key(job_id: str | int) -> int:
-    """Return an int64 key of a job's identity: itself if it is a number, else 63 bits of its SHA-256."""
-    if isinstance(job_id, int) and -(2**63) <= job_id < 2**63:
-        return job_id
-    job_id = str(job_id)
-    if job_id.isascii() and job_id.isdigit() and len(job_id) < 18:
-        return int(job_id)
-    digest = hashlib.sha256(job_id.encode("utf-8", "surrogateescape")).digest()
-    return -int.from_bytes(digest[:8], "big") // 2
 
 
 def one_name(node_name: str, name_rule: str) -> str:

@@ -9,7 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.occupancy.schedule import NO_SUBMISSION, NodeLists, ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.submissions import NO_SUBMISSION, Submission
 from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held
 from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock

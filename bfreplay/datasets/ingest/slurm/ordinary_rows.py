@@ -320,7 +320,7 @@ class OrdinaryRowReader:
             is_there = column_name in column_of
             column = text_rows.values(column_of[column_name], str, known, "") if is_there else [""] * len(text_rows)
             pairs.append(column)
-        return np.fromiter(map(self._record.kind_of, *pairs), np.int64, len(text_rows))
+        return np.fromiter(map(self._record.kinds.of, *pairs), np.int64, len(text_rows))
 
     def _elapsed_us(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the running times, ``_NONE`` or ``_UNREADABLE``."""

@@ -12,7 +12,8 @@ from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.node_table import tres_counts
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.submissions import Submission
 from bfreplay.datasets.ingest.occupancy.units import Held
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm import slurm_cells as fields

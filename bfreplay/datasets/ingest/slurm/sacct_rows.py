@@ -14,8 +14,9 @@ from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
-from bfreplay.datasets.ingest.occupancy.schedule import NO_SUBMISSION, NodeLists, ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
+from bfreplay.datasets.ingest.occupancy.submissions import NO_SUBMISSION, Submission
 from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state

@@ -15,8 +15,9 @@ from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.local_times import zone_of_name
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, UNREADABLE
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobSpool
+from bfreplay.datasets.ingest.occupancy.submissions import Submission
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.swf.machine import (
     NODES,

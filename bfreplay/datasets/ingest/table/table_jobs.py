@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE, WHICH_NODES, ImportReport
-from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord, Submission
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.submissions import Submission
 from bfreplay.datasets.ingest.occupancy.units import Held
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.table import table_cells as values

@@ -10,8 +10,9 @@ from bfreplay.datasets.ingest.occupancy import spool
 from bfreplay.datasets.ingest.occupancy.build import build_events
 from bfreplay.datasets.ingest.occupancy.inventory import node_use
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH, MOST_NODES, ScheduleRecord, job_key, machine_nodes
+from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH, MOST_NODES, ScheduleRecord, machine_nodes
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
+from bfreplay.datasets.ingest.occupancy.submissions import job_key
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 from tests.datasets.ingest.occupancy.by_the_second import events_by_the_second
