@@ -21,7 +21,7 @@ from bfreplay.datasets.ingest.occupancy.submissions import (
     WaitedJob,
     job_key,
 )
-from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held, Units
+from bfreplay.datasets.ingest.occupancy.units import Held, Units
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, NOT_KNOWN_US, iso_utc
 from bfreplay.errors import InputError
@@ -209,7 +209,6 @@ class ScheduleRecord:
         file: str = "",
         line: int | None = None,
         is_cut: bool = False,
-        held: Held = NOT_TOLD,
         submission: Submission = NO_SUBMISSION,
     ) -> None:
         """Add the interval of a job on its nodes.
@@ -231,10 +230,8 @@ class ScheduleRecord:
             Place for the report.
         is_cut
             True if it is known that the list of nodes is cut, so that the number is right.
-        held
-            GPUs and cores that it holds, for a log of ``units``.
         submission
-            Since when it waited, and for which nodes.
+            Since when it waited, for which nodes, and the GPUs and cores that it holds, for a log of ``units``.
         """
         n_names = 0 if nodes is None else len(nodes)
         n_nodes = n_names if node_count is None else max(node_count, n_names)
@@ -249,7 +246,7 @@ class ScheduleRecord:
         if self.units is not None:
             if nodes is None:
                 return self.report.skip_with_warning(NO_LIST, file, line, job)
-            nodes = self._units_of(nodes, held, (start_us, end_us), (file, line, str(job)))
+            nodes = self._units_of(nodes, submission.units, (start_us, end_us), (file, line, str(job)))
             n_nodes = n_names = len(nodes)
         limit_us, key = OPEN_END, job_key(job)
         if limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US:
@@ -305,7 +302,6 @@ class ScheduleRecord:
         submission: Submission,
         until_us: int | None,
         count: int | None,
-        wanted: Held | None = None,
     ) -> None:
         """Note a job that waited and never started, if since when and for how much is known.
 
@@ -315,12 +311,12 @@ class ScheduleRecord:
             As for ``add_job``.
         until_us
             Time at which it gave up; ``None``: it waits to the end of the log.
-        count, wanted
-            Nodes that it wanted, and units, which alone count in a log of units; ``None``: not known.
+        count
+            Nodes that it wanted; ``None``: not known. In a log of units those of the submission count instead.
         """
         eligible_us, until_us = submission.eligible_us, OPEN_END if until_us is None else until_us
         if self.units is not None:
-            count = None if wanted is None else wanted.total(self.units.kind)
+            count = submission.units.total(self.units.kind)
             if count == 0:
                 return
         if self.job_names is None or eligible_us is None or not FIRST_TIME_US < eligible_us < until_us:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held
 
 MOST_KINDS = 4_096
 NO_KINDS = "partitions or QOS of jobs that cannot be names, and are not kept"
@@ -58,11 +59,15 @@ def job_key(job_id: str | int) -> int:
 
 
 class Submission(NamedTuple):
-    """Time from which a job could have started (its submit time, if the log has no other), its partition and QOS."""
+    """Time from which a job could have started (its submit time, if the log has no other), and what it asked for.
+
+    ``units`` are those that it holds, or wants as long as it waits.
+    """
 
     eligible_us: int | None = None
     partition: str = ""
     qos: str = ""
+    units: Held = NOT_TOLD
 
 
 NO_SUBMISSION = Submission()

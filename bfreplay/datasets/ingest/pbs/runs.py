@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.submissions import NO_SUBMISSION, Submission
-from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held
 from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
 from bfreplay.datasets.ingest.reader import or_none
@@ -57,7 +56,6 @@ class _Run:
     count: int | None
     nodes: Nodes | None = None
     limit_us: int | None = None
-    held: Held = NOT_TOLD
     submission: Submission = NO_SUBMISSION
     is_deleted: bool = False
     warnings_of_lines: list[tuple[str, Line]] = field(default_factory=list)
@@ -189,7 +187,8 @@ class Runs:
                 run.warnings_of_lines.append((_STARTS_WARNING, line))
                 run.start_us = open_run.start_us
             if run.nodes is None:
-                run.nodes, run.count, run.held = open_run.nodes, open_run.count, open_run.held
+                run.nodes, run.count = open_run.nodes, open_run.count
+                run.submission = run.submission._replace(units=open_run.submission.units)
             elif open_run.nodes is not None and run.listed != open_run.listed and not _same(run.nodes, open_run.nodes):
                 run.warnings_of_lines.append((_HOSTS_WARNING, line))
             run.warnings_of_lines[:0] = open_run.warnings_of_lines
@@ -209,7 +208,6 @@ class Runs:
             run.limit_us,
             file_name,
             line_number,
-            held=run.held,
             submission=run.submission,
         )
 
@@ -253,7 +251,7 @@ class Runs:
                 node_ids = self._lists.ids(node_list, partial(self._names, line, values))
                 run_of_record.nodes = node_ids if len(node_ids) else None
                 if self._record.units is not None and len(host_names := records.node_names(values)) == len(node_ids):
-                    run_of_record.held = records.held(values, host_names)
+                    run_of_record.submission = submission._replace(units=records.held(values, host_names))
             elif is_required and run_of_record.count is None:
                 raise ValueError("neither exec_host nor exec_vnode")
         except ValueError as error:

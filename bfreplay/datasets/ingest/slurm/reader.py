@@ -91,7 +91,6 @@ def _row(job_document: Any, row_place: RowPlace) -> JobRow:
         _optional(job_document.get("restart_cnt")),
         _optional(time_members.get("submission")),
         row_place,
-        held=_held(job_document.get("tres")),
         submission=_submission(job_document, time_members),
     )
 
@@ -103,6 +102,7 @@ def _submission(job_document: dict[str, Any], time_members: dict[str, Json]) -> 
         seconds * US if seconds else None,
         partition if isinstance(partition, str) else "",
         qos if isinstance(qos, str) else "",
+        _held(job_document.get("tres")),
     )
 
 

@@ -321,9 +321,12 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
         row_place,
         has_count=count_column in cells,
         has_end="end" in cells,
-        held=_held(cells),
-        submission=Submission(_eligible_us(cells, clock), cells.get("partition", ""), cells.get("qos", "")),
+        submission=_submission(cells, clock),
     )
+
+
+def _submission(cells: Mapping[str, str], clock: SlurmClock) -> Submission:
+    return Submission(_eligible_us(cells, clock), cells.get("partition", ""), cells.get("qos", ""), _held(cells))
 
 
 def _eligible_us(cells: Mapping[str, str], clock: SlurmClock) -> int | None:

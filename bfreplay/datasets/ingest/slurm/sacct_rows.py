@@ -17,7 +17,6 @@ from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
 from bfreplay.datasets.ingest.occupancy.submissions import NO_SUBMISSION, Submission
-from bfreplay.datasets.ingest.occupancy.units import NOT_TOLD, Held
 from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
 from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock
@@ -132,7 +131,6 @@ class JobRow:
     at: RowPlace
     has_count: bool = False  # the table has a column for it
     has_end: bool = True
-    held: Held = NOT_TOLD
     submission: Submission = NO_SUBMISSION
 
     def limit_end_us(self, start_us: int) -> int | None:
@@ -212,7 +210,7 @@ class JobRows:
         if reason == "pending" or (reason == "never started" and job_row.end):
             until_us = job_row.end[-1] if job_row.end and reason != "pending" else None
             identity = self._identity(job_row)
-            self._record.add_waited(identity, job_row.submission, until_us, job_row.count or None, job_row.held)
+            self._record.add_waited(identity, job_row.submission, until_us, job_row.count or None)
         if warning:
             return report.skip_with_warning(reason, *job_row.at, warning=warning)
         if reason or start_time is None:
@@ -254,7 +252,6 @@ class JobRows:
             job_row.count,
             job_row.limit_end_us(start_us),
             *job_row.at[:2],
-            held=job_row.held,
             submission=job_row.submission,
         )
 

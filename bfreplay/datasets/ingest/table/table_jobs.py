@@ -218,7 +218,8 @@ class JobRows:
         time_limit_us = values.limit_us(cells.get("limit"), self._units.get("limit", "s"))
         limit_end_us = None if time_limit_us is None else start_us + time_limit_us
         eligible_us = self._eligible_us(cells, start_us - _us(start_time))
-        words = (str(cells.get(role) or "") for role in ("partition", "qos"))
+        partition, qos = (str(cells.get(role) or "") for role in ("partition", "qos"))
+        held = Held(or_none(values.count_in, cells.get("gpus")), or_none(values.count_in, cells.get("cores")))
         self._record.add_job(
             identity,
             start_us,
@@ -227,8 +228,7 @@ class JobRows:
             node_count,
             limit_end_us,
             *row_place,
-            held=Held(or_none(values.count_in, cells.get("gpus")), or_none(values.count_in, cells.get("cores"))),
-            submission=Submission(eligible_us, *words),
+            submission=Submission(eligible_us, partition, qos, held),
         )
         if end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
             n_nodes = node_count or (0 if node_ids is None else len(node_ids))
