@@ -78,8 +78,7 @@ def part_table(idle: IdleParts, most: int | None = MOST_ROWS) -> ShownTable:
     zone = f" ({idle.time_zone})" if idle.time_zone else ""
     kinds: dict[str, Kind] = {idle.by: "text", "nodes": "count", "idle node-hours": "amount", "share": "percent"}
     kinds |= {"mean idle": "amount", "intervals": "count", "median": "seconds", "longest": "seconds"}
-    table = table_of(f"Idle time by {idle.by}{zone}{rest}", kinds | {"unused": "count"}, rows)
-    return table
+    return table_of(f"Idle time by {idle.by}{zone}{rest}", kinds | {"unused": "count"}, rows)
 
 
 def _part_row(part: Part) -> list[object]:
@@ -156,8 +155,8 @@ def comparison_sentences(labels: Sequence[str], logs: Sequence[Idleness]) -> lis
     text += _largest_change("Part", _part_nodes(first), _part_nodes(last))
     if first.origin.unit != last.origin.unit:
         text.append(f"The logs cannot be compared: one is of {first.origin.unit}s, the other of {last.origin.unit}s.")
-    if first.n_nodes != last.n_nodes:
-        text.append(f"The log has {count(last.n_nodes, 'node')}, not {first.n_nodes:,}.")
+    elif first.n_nodes != last.n_nodes:
+        text.append(f"The last log has {count(last.n_nodes, last.origin.unit)}, not {first.n_nodes:,}.")
     return text
 
 
