@@ -20,10 +20,11 @@ _SWITCHES = (
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
     """Headless Chromium; tests that need it skip, by name, where there is none.
 
+    Not one for the whole session: as long as it is open, no test after it in its process can run an event loop.
     In CI, which has it, BFREPLAY_REQUIRE_BROWSER makes its absence an error.
     """
     found = next(filter(None, map(shutil.which, _NAMES)), None)
