@@ -25,7 +25,7 @@ def sample_page(sample_run, tmp_path_factory):
     return write_report(sample_run, tmp_path_factory.mktemp("pages") / "sample.html")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kept_open(browser, sample_page):
     """That page, opened once for the tests that leave it as they found it, but for the order of a table."""
     kept = OpenPage(browser, sample_page, color_scheme="light")
@@ -41,7 +41,7 @@ def opened(kept_open):
     kept_open.did_nothing_beside()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kept_dark(browser, sample_page):
     """The same in a dark system, as wide as A4."""
     kept = OpenPage(browser, sample_page, color_scheme="dark", viewport={"width": 718, "height": 1000})
