@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -95,29 +96,33 @@ def why_idle(
     sets, of_node = partition_sets(log)
     names = [*node_groups(log, "partition")[0]] if log.metadata.partitions else [NO_PARTITION]
     partitions = ["", *log.metadata.partitions]  # jobs of no partition may use every node
-    is_in = np.array([[not name or name in of_set for name in partitions] for of_set in sets])
+    number_of = {name: number for number, name in enumerate(partitions)}
+    rows = [[0, *(number_of[name] for name in of_set)] for of_set in sets]
+    of_group = np.array([*zip_longest(*rows, fillvalue=-1)]).T.copy()
     if is_shown is not None:  # the others are groups of their own
-        of_node, is_in = np.where(is_shown, of_node, of_node + len(names)), np.concatenate([is_in, is_in])
+        of_node, of_group = np.where(is_shown, of_node, of_node + len(names)), np.concatenate([of_group, of_group])
     sweep = _Sweep(
-        idle_of_group=np.zeros(len(is_in), np.int64),
+        idle_of_group=np.zeros(len(of_group), np.int64),
         idle_in=np.zeros(len(partitions), np.int64),
         n_wanting=np.zeros((len(partitions), len(log.nodes) + 2), np.int32),
         narrowest=np.full(len(partitions), len(log.nodes) + 2),
         next_of=np.zeros(2, np.int64),
-        node_us=np.zeros((len(is_in), 3), np.int64),
+        node_us=np.zeros((len(of_group), 3), np.int64),
     )
     jobs = _jobs(waiting, partitions, len(log.nodes))
     batches = iter(log.batches())
     states = next(batches).state.copy()
     time = np.array([log.window_start_us]), log.window_end_us
     np.add.at(sweep.idle_of_group, of_node[states == _IDLE], 1)
+    idle_of_pair = np.broadcast_to(sweep.idle_of_group[:, None], of_group.shape)
+    np.add.at(sweep.idle_in, of_group[of_group >= 0], idle_of_pair[of_group >= 0])
     for batch in batches:
-        _advance(batch.columns, of_node, is_in, states, time, jobs, sweep)
+        _advance(batch.columns, of_node, of_group, states, time, jobs, sweep)
     no_rows = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8)
-    _advance(no_rows, of_node, is_in, states, time, jobs, sweep)
+    _advance(no_rows, of_node, of_group, states, time, jobs, sweep)
     return {
-        name: dict(zip((NOBODY, TOO_WIDE, FITS), of_group, strict=True))
-        for name, of_group in zip(names, sweep.node_us.tolist(), strict=False)
+        name: dict(zip((NOBODY, TOO_WIDE, FITS), times_us, strict=True))
+        for name, times_us in zip(names, sweep.node_us.tolist(), strict=False)
     }
 
 
@@ -196,13 +201,16 @@ def _jobs(waiting: WaitingJobs, partitions: list[str], n_nodes: int) -> _Jobs:
 def _advance(
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]],
     of_node: NDArray[np.int64],
-    is_in: NDArray[np.bool_],
+    of_group: NDArray[np.int64],
     states: NDArray[np.int8],
     time: tuple[NDArray[np.int64], int],
     jobs: _Jobs,
     sweep: _Sweep,
 ) -> None:
-    """Advance over one batch of rows, or without rows to the end of the window; ``time``: the instant, and that end."""
+    """Advance over one batch of rows, or without rows to the end of the window; ``time``: the instant, and that end.
+
+    ``of_group (G, K)``: the partitions of each group, then -1.
+    """
     time_us, node, states_after = rows
     now, end_us = time[0], time[1]
     row, n_rows, n_jobs = 0, len(node), len(jobs.from_us)
@@ -215,13 +223,18 @@ def _advance(
         if sweep.next_of[1] < n_jobs:
             next_us = min(next_us, jobs.until_us[jobs.by_end[sweep.next_of[1]]])
         if next_us > now[0]:
-            _count(next_us - now[0], is_in, sweep)
+            _count(next_us - now[0], of_group, sweep)
             now[0] = next_us
         if next_us >= end_us and row >= n_rows:
             return
         while row < n_rows and time_us[row] == next_us:
             n = node[row]
-            sweep.idle_of_group[of_node[n]] += int(states_after[row] == _IDLE) - int(states[n] == _IDLE)
+            group, change = of_node[n], int(states_after[row] == _IDLE) - int(states[n] == _IDLE)
+            sweep.idle_of_group[group] += change
+            if change != 0:
+                for p in of_group[group]:
+                    if p >= 0:
+                        sweep.idle_in[p] += change
             states[n] = states_after[row]
             row += 1
         while sweep.next_of[0] < n_jobs and jobs.from_us[sweep.next_of[0]] <= next_us:
@@ -240,19 +253,13 @@ def _advance(
 
 
 @compiled
-def _count(span_us: int, is_in: NDArray[np.bool_], sweep: _Sweep) -> None:
+def _count(span_us: int, of_group: NDArray[np.int64], sweep: _Sweep) -> None:
     """Add ``span_us`` of the idle nodes of each group to the reason that holds now."""
-    n_groups, n_partitions = is_in.shape
     none = sweep.n_wanting.shape[1]
-    for p in range(n_partitions):
-        sweep.idle_in[p] = 0
-        for g in range(n_groups):
-            if is_in[g, p]:
-                sweep.idle_in[p] += sweep.idle_of_group[g]
-    for g in range(n_groups):
+    for g in range(len(of_group)):
         if sweep.idle_of_group[g] > 0:
             reason = _NOBODY
-            for p in range(n_partitions):
-                if is_in[g, p] and sweep.narrowest[p] < none:
+            for p in of_group[g]:
+                if p >= 0 and sweep.narrowest[p] < none:
                     reason = max(reason, _FITS if sweep.narrowest[p] <= sweep.idle_in[p] else _TOO_WIDE)
             sweep.node_us[g, reason] += sweep.idle_of_group[g] * span_us
