@@ -1,4 +1,4 @@
-"""Why no job ran on nodes: the state of each, and whether batch jobs waited for idle ones, and how wide they were."""
+"""Reasons why no job ran on nodes: the state of each, or batch jobs that waited for idle ones, and their widths."""
 
 from __future__ import annotations
 
