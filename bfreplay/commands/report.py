@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
+from click.core import ParameterSource
 
 from bfreplay.commands.inputs import command_line, say
 from bfreplay.commands.option_flags import PLACE, log_parts
@@ -31,7 +32,10 @@ from bfreplay.outputs import scratch_prefix
 @click.option("--quiet", is_flag=True, help="Do not print the path of the page.")
 @click.option_panel("Of EVENTS")
 @log_parts("Of EVENTS")
-def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool, **options: Any) -> None:
+@click.pass_context
+def report(
+    context: click.Context, /, runs: tuple[Path, ...], out: Path, force: bool, quiet: bool, **options: Any
+) -> None:
     """Write one self-contained HTML page about finished runs, or about the idle nodes of EVENTS.
 
     Each RUN is a folder of 'bfreplay replay --out'. The page has the headline figures, and nodes over time, node-hours
@@ -64,7 +68,9 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool, **option
     check_report(out, overwrite=force)
     if any(run.is_file() or is_bundled(run) or (run.suffix and not run.exists()) for run in runs):
         _write_events(runs, options, out, force)
-    elif given := [option_name(name) for name, value in options.items() if value not in (None, (), "startable")]:
+    elif given := [
+        option_name(name) for name in options if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]:
         replays = given[0] not in ("by", "batch-jobs", "tz")
         raise InputError(
             f"--{given[0]} is for logs: a run is of the nodes on which it was replayed",

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from bfreplay.cli import main
 from bfreplay.datasets import EventsMetadata, write_events
+from bfreplay.datasets.idleness.parts import BY
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.read_log import read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -67,6 +68,23 @@ def test_logs_of_one_name_are_told_apart(tmp_path):
     files = [month(tmp_path, f"{folder}/log.parquet", 2) for folder in ("june", "july")]
     first = run("describe", *files).stdout.splitlines()[0]
     assert first == "From log.parquet (1) to log.parquet (2), mean idle nodes went from 0.0417 to 0.0417 (+0 %)."
+
+
+def test_logs_of_other_units_are_not_compared_and_sizes_are_in_their_own(tmp_path):
+    files = []
+    for unit, n_units in (("node", 1), ("gpu", 1), ("gpu", 2)):
+        files.append(tmp_path / f"{unit}{n_units}.parquet")
+        states, nodes = [BUSY] * n_units, ("a", "b")[:n_units]
+        events = log(states, [(HOUR, "a", IDLE)], end=2 * HOUR, nodes=nodes, metadata=EventsMetadata(unit=unit))
+        write_events(events, files[-1])
+    lines = run("describe", *files[:2]).stdout.splitlines()
+    assert lines[:2] == ["The logs cannot be compared: one is of nodes, another of GPUs.", ""]
+    assert "The last log has 2 GPUs, not 1." in run("describe", *files[1:]).stdout
+
+
+def test_the_command_line_knows_every_way_of_grouping():
+    for command in (main.commands["describe"], main.commands["report"]):
+        assert next(option.type.choices for option in command.params if option.name == "by") == BY
 
 
 def test_a_partition_that_is_full_and_one_that_is_not(slurm):

@@ -9,6 +9,7 @@ from bfreplay.datasets.idleness.idle_intervals import HEADLINE_S
 from bfreplay.datasets.idleness.parts import IdleParts, Part
 from bfreplay.datasets.idleness.quantiles import MEDIAN
 from bfreplay.datasets.idleness.reasons import FITS, NOBODY, NOT_KNOWN, TOO_WIDE, IdleReasons
+from bfreplay.datasets.log.metadata import UNITS
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.wording import Kind, ShownTable, amount, count, percent, table_of, value_text
 
@@ -148,15 +149,16 @@ def _shares(of_group: Mapping[str, int]) -> list[float]:
 def comparison_sentences(labels: Sequence[str], logs: Sequence[Idleness]) -> list[str]:
     """Say what changed from the first log to the last one: idle nodes, and the reason or the part that changed most."""
     first, last = logs[0], logs[-1]
+    words = [UNITS[log.origin.unit] for log in logs]
+    if others := [word for word in words if word != words[0]]:
+        return [f"The logs cannot be compared: one is of {words[0]}s, another of {others[0]}s."]
     text = [_change(labels[0], first.mean_idle_nodes, labels[-1], last.mean_idle_nodes)]
     if first.reasons and last.reasons:  # one of them may have no time for a reason
         reasons = dict.fromkeys({**_reason_nodes(first), **_reason_nodes(last)}, 0.0)
         text += _largest_change("Reason", reasons | _reason_nodes(first), reasons | _reason_nodes(last))
     text += _largest_change("Part", _part_nodes(first), _part_nodes(last))
-    if first.origin.unit != last.origin.unit:
-        text.append(f"The logs cannot be compared: one is of {first.origin.unit}s, the other of {last.origin.unit}s.")
-    elif first.n_nodes != last.n_nodes:
-        text.append(f"The last log has {count(last.n_nodes, last.origin.unit)}, not {first.n_nodes:,}.")
+    if first.n_nodes != last.n_nodes:
+        text.append(f"The last log has {count(last.n_nodes, words[-1])}, not {first.n_nodes:,}.")
     return text
 
 

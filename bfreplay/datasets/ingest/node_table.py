@@ -67,8 +67,9 @@ class NodeTable:
                 problem = "a node has two rows" if node in rows else "this is not the name of a node"
                 raise log_file.error(problem, row=place, column="node", value=node, expected="each node once")
             if strange := next((text for text in (row.type, *row.partitions) if text and not is_name(text)), None):
-                problem = "this is not the name of a type or a partition"
-                raise log_file.error(problem, row=place, column="type", value=strange, expected="printable characters")
+                column = "type" if strange == row.type else "partition"
+                problem, expected = f"this is not the name of a {column}", "printable characters"
+                raise log_file.error(problem, row=place, column=column, value=strange, expected=expected)
             rows[node] = row
         if not rows:
             raise log_file.error("the file names no node", expected=_EXPECTED, fix=_FIX)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 from bfreplay import describe
 from bfreplay.commands.report import report
@@ -219,7 +220,9 @@ def test_the_title_of_a_finish_has_the_names_that_there_are():
 
 
 def test_the_command_makes_the_page_of_a_sweep(swept, tmp_path):
-    report.callback((swept.folder,), tmp_path / "page.html", force=False, quiet=True)
+    CliRunner().invoke(
+        report, [str(swept.folder), "-o", str(tmp_path / "page.html"), "--quiet"], catch_exceptions=False
+    )
     assert "4 runs of the sweep sweep" in (tmp_path / "page.html").read_text()
 
 
