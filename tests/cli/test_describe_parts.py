@@ -80,6 +80,9 @@ def test_logs_of_other_units_are_not_compared_and_sizes_are_in_their_own(tmp_pat
     lines = run("describe", *files[:2]).stdout.splitlines()
     assert lines[:2] == ["The logs cannot be compared: one is of nodes, another of GPUs.", ""]
     assert "The last log has 2 GPUs, not 1." in run("describe", *files[1:]).stdout
+    assert run("report", files[1], "-o", tmp_path / "gpu.html", "--quiet").exit_code == 0
+    page = (tmp_path / "gpu.html").read_text()
+    assert (page.count("node-hours are GPU-hours."), page.count("On average")) == (1, 1)
 
 
 def test_the_command_line_knows_every_way_of_grouping():

@@ -17,7 +17,6 @@ SCHEMA_VERSION = 1
 UNITS = {"node": "node", "gpu": "GPU", "core": "core"}
 """Units that a log may have as its nodes, and their words in sentences."""
 
-
 PARTITIONS_BY_JOBS = "partitions_by_jobs"
 """Key of the notes of an import: true if the nodes of a partition are those on which its jobs ran."""
 

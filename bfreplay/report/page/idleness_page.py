@@ -41,10 +41,9 @@ def write_idleness_report(
     """Write the page of described logs; ``options`` are shown on it. Errors as ``write_report``."""
     file, logs = check_report(out, overwrite=overwrite), described.logs
     is_one, last = len(logs) == 1, logs[-1]
-    n_first = 1 if last.origin.unit == "node" else 2  # of units the first sentence says what they are
     answer = comparison_sentences(described.labels, logs)
     if is_one:
-        answer = [*answer_sentences(last), *sentences(last)[:n_first]]
+        answer = [*answer_sentences(last), *sentences(last)[: _n_first(last)]]
     cautions = [
         sentence if is_one else f"{label}: {sentence}"
         for label, log in zip(described.labels, logs, strict=True)
@@ -62,6 +61,11 @@ def write_idleness_report(
         versions=versions(),
     )
     return write_page(text, file, overwrite=overwrite)
+
+
+def _n_first(idleness: Idleness) -> int:
+    """Return how many sentences stand on top: of units the first one says what they are."""
+    return 1 if idleness.origin.unit == "node" else 2
 
 
 def _cards(idleness: Idleness, which: str) -> list[Card]:
@@ -97,7 +101,7 @@ def _sections(described: SideBySide) -> Iterator[Section]:
         tables_of_log = [longer_table(logs[0]), longest_table(logs[0]), width_table(logs[0])]
         if logs[0].week is not None:
             tables_of_log.append(hour_table(logs[0].week, logs[0].mean_idle_nodes))
-        words_of_log = " ".join(sentences(logs[0])[1:])
+        words_of_log = " ".join(sentences(logs[0])[_n_first(logs[0]) :])
         shown = [table for table in tables_of_log if table.rows]
         yield _tables("tables", "How long, how many, when", words_of_log, shown)
 

@@ -7,9 +7,8 @@ node): it is idle under none.
 Jobs first get the nodes that the log lists for them. Where nodes are units of nodes (GPUs, cores), the log says how
 many of each: jobs get the lowest that no other job holds, and others as they become free.
 
-Free nodes then go to the jobs that lack some, in order of their
-start (of one start: jobs with listed nodes first, then by job number), and a job that still lacks nodes keeps its place
-until it has them all or ends.
+Free nodes then go to the jobs that lack some, in order of their start (of one start: jobs with listed nodes first, then
+by job number), and a job that still lacks nodes keeps its place until it has them all or ends.
 """
 
 from __future__ import annotations

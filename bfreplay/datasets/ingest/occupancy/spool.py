@@ -28,7 +28,6 @@ BLOCKS = 32
 OPEN_END = np.iinfo(np.int64).max
 """End of an interval that was open when the log was written."""
 
-
 _COLUMNS = ("start_us", "end_us", "limit_end_us", "job_key", "count", "eligible_us", "kind", "first_node")
 _WIDTH = len(_COLUMNS)
 

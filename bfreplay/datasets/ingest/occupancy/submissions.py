@@ -72,7 +72,6 @@ class Submission(NamedTuple):
 
 NO_SUBMISSION = Submission()
 
-
 NO_WIDTH = -1
 """Nodes wanted by a job of which the log does not say how many."""
 
